@@ -1,0 +1,137 @@
+"""The nightly evaluation: wiring only. Each task calls one stage of ``pipeline/stages.py`` and passes ids, never data."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timedelta
+
+from airflow.sdk import (
+    Asset,
+    CronTriggerTimetable,
+    ExceptionRetryPolicy,
+    Param,
+    RetryAction,
+    RetryRule,
+    dag,
+    get_current_context,
+    task,
+    teardown,
+)
+
+FEED = Asset(name="assay_feed", uri="x-assay://feed")
+
+# Bad input and a world that differs from the configuration do not mend by themselves; an outage does.
+RETRY_OUTAGES_ONLY = ExceptionRetryPolicy(
+    rules=[
+        RetryRule(exception="pipeline.errors.BadInput", action=RetryAction.FAIL, reason="bad input"),
+        RetryRule(exception="pipeline.errors.Unsound", action=RetryAction.FAIL, reason="not as configured"),
+        RetryRule(exception="pipeline.errors.MissingArtifact", action=RetryAction.FAIL, reason="a step is missing"),
+    ]
+)
+
+
+@dag(
+    dag_id="nightly_evaluation",
+    schedule=CronTriggerTimetable("17 2 * * *", timezone="UTC"),
+    start_date=datetime(2026, 1, 1),
+    catchup=False,
+    max_active_runs=1,
+    dagrun_timeout=timedelta(hours=6),
+    default_args={
+        "retries": 3,
+        "retry_delay": timedelta(minutes=5),
+        "retry_exponential_backoff": True,
+        "max_retry_delay": timedelta(hours=1),
+        "retry_policy": RETRY_OUTAGES_ONLY,
+        "execution_timeout": timedelta(hours=1),
+    },
+    params={
+        "config": Param(
+            os.environ.get("ASSAY_CONFIG", "config/assay.toml"),
+            type="string",
+            minLength=1,
+            description="Configuration file; relative paths are relative to the project.",
+        )
+    },
+    tags=["assay"],
+    doc_md=__doc__,
+)
+def nightly_evaluation() -> None:
+    """Evaluate every golden set over the pinned corpus. By hand: `assay run --config config/assay.toml`."""
+
+    @task(doc_md="Names the night. By hand: `assay run` does so by itself.")
+    def open_night() -> str:
+        from pipeline import orchestration
+
+        return orchestration.open_night(get_current_context())
+
+    @task(doc_md="Lists the taps. By hand: `assay taps check`.")
+    def list_taps(night: str) -> list[str]:
+        from pipeline import orchestration
+
+        return orchestration.list_taps(get_current_context(), night)
+
+    @task(
+        map_index_template="{{ tap }}",
+        max_active_tis_per_dagrun=4,
+        doc_md="Fetches, reads and parses one tap. By hand: `assay snapshot TAP`, then `assay catalog TAP`.",
+    )
+    def snapshot(night: str, tap: str) -> str:
+        from pipeline import orchestration
+
+        get_current_context()["tap"] = tap  # type: ignore[typeddict-unknown-key]
+        return orchestration.snapshot(get_current_context(), night, tap)
+
+    @task(doc_md="Puts the taps together; refuses a partial corpus. By hand: `assay classes`.")
+    def corpus(night: str) -> str:
+        from pipeline import orchestration
+
+        return orchestration.corpus(get_current_context(), night)
+
+    @task(doc_md="Groups entries into content classes. By hand: `assay classes`.")
+    def classes(night: str) -> str:
+        from pipeline import orchestration
+
+        return orchestration.classes(get_current_context(), night)
+
+    @task(doc_md="Resolves every golden row against the corpus. By hand: `assay rank`.")
+    def resolve(night: str) -> list[str]:
+        from pipeline import orchestration
+
+        return orchestration.resolve(get_current_context(), night)
+
+    @task(
+        map_index_template="{{ engine }}",
+        doc_md="Indexes, ranks and scores every set with one engine. By hand: `assay rank --engine E`, `assay score`.",
+    )
+    def evaluate(night: str, engine: str) -> list[str]:
+        from pipeline import orchestration
+
+        get_current_context()["engine"] = engine  # type: ignore[typeddict-unknown-key]
+        return orchestration.evaluate(get_current_context(), night, engine)
+
+    @task(outlets=[FEED], doc_md="Publishes the run and its report. By hand: `assay run`.")
+    def publish(night: str) -> str:
+        from pipeline import orchestration
+
+        return orchestration.publish(get_current_context(), night)
+
+    @teardown
+    @task(doc_md="Writes the night into the feed, whatever came out. By hand: `assay run` does so by itself.")
+    def close_night(night: str) -> None:
+        from pipeline import orchestration
+
+        orchestration.close_night(get_current_context(), night)
+
+    night = open_night()
+    taken = snapshot.partial(night=night).expand(tap=list_taps(night))
+    whole = corpus(night)
+    grouped = classes(night)
+    engines = resolve(night)
+    scored = evaluate.partial(night=night).expand(engine=engines)
+    published = publish(night)
+    taken >> whole >> grouped >> engines
+    scored >> published >> close_night(night)
+
+
+nightly = nightly_evaluation()

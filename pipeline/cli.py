@@ -1,0 +1,301 @@
+"""The command ``assay``: the same stages as the DAG, for cron, for CI and for repeating one step by hand."""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import App, CycloptsError, Parameter
+
+from pipeline import __version__, stages
+from pipeline.config import ClassRule, Config, Overrides, load
+from pipeline.errors import AssayError, BadInput, Fault, one_line
+from pipeline.relock import relock
+from pipeline.reports.feed import Night, NightRow
+from pipeline.taps.snapshot import verdict
+from pipeline.terminal import Watch, as_json, err, out, show_night, show_rows, show_taps
+from pipeline.workspace import Workspace, now
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pipeline.golden.items import GoldenSet
+    from pipeline.store import Artifact
+    from pipeline.taps.taplist import Tap
+
+app = App(
+    name="assay",
+    version=__version__,
+    help="Measure retrieval over registries of agent skills, so that the number can be trusted.",
+    help_epilogue=(
+        "Exit codes: 0 done; 1 drift, a missing pin, a tap that is gone or invalid; 2 bad input; "
+        "75 an outage, try again later."
+    ),
+)
+taps_app = App(name="taps", help="Check and maintain the tap list.")
+app.command(taps_app)
+
+
+def _help(option: str) -> Parameter:
+    return Parameter(help=Config.model_fields[option].description, negative=())
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Options:
+    """Options of every command; each is also ASSAY_<NAME> in the environment and a key of the configuration file."""
+
+    config: Annotated[Path | None, Parameter(help="Configuration file; config/assay.toml unless named.")] = None
+    store: Annotated[Path | None, _help("store")] = None
+    taps: Annotated[Path | None, _help("taps")] = None
+    golden: Annotated[tuple[Path, ...] | None, _help("golden")] = None
+    class_rule: Annotated[ClassRule | None, _help("class_rule")] = None
+    max_file_bytes: Annotated[int | None, _help("max_file_bytes")] = None
+    engines: Annotated[
+        dict[str, dict[str, str]] | None,
+        Parameter(help="One option of one engine, such as --engines.bm25.tokenizer ascii.", negative=()),
+    ] = None
+    threads: Annotated[int | None, _help("threads")] = None
+    fetch_seconds: Annotated[int | None, _help("fetch_seconds")] = None
+    json: Annotated[bool, Parameter(help="Print machine-readable output.", negative=())] = False
+    debug: Annotated[bool, Parameter(help="Show a traceback when something fails.", negative=())] = False
+
+    def overrides(self) -> Overrides:
+        """Return the options that steer the configuration."""
+        values = asdict(self)
+        del values["json"], values["debug"]
+        return Overrides(**values)
+
+
+@contextmanager
+def _opened(options: Options) -> Iterator[Workspace]:
+    settings = load(options.overrides())
+    with Watch(quiet=options.json) as watch:
+        yield Workspace(settings, Night(settings.store, Night.new_id(now())), watch)
+
+
+def _print(options: Options, machine: object, people: Callable[[], None]) -> None:
+    if options.json:
+        print(json.dumps(machine, ensure_ascii=False, indent=1, sort_keys=True))
+    else:
+        people()
+
+
+@app.command
+def run(options: Options = Options()) -> None:
+    """Run the nightly evaluation in this process: from pins to a published report.
+
+    Example: assay run --taps config/taps.toml --golden config/golden
+    """
+    started = now()
+    with _opened(options) as workspace:
+        try:
+            published = stages.run(workspace)
+        except BaseException as error:
+            workspace.night.failed(error)
+            night = workspace.night.close(started, now())
+            _show_taps_unless_ok(options, night)
+            raise
+        night = workspace.night.close(started, now())
+    _print(options, as_json(published, night), lambda: show_night(published, night))
+
+
+def _show_taps_unless_ok(options: Options, night: NightRow) -> None:
+    if any(state.state != "ok" for state in night.taps):
+        machine = {"night": night.night, "taps": [state.model_dump() for state in night.taps]}
+        _print(options, machine, lambda: show_taps(night.taps, err))
+
+
+@app.command
+def snapshot(tap: Annotated[str | None, Parameter(help="One tap; all unless named.")] = None, *, options: Options = Options()) -> None:
+    """Read taps at their pins, from the store or by git.
+
+    Example: assay snapshot acme/skills
+    """
+    with _opened(options) as workspace:
+        states = [stages.snapshot(workspace, row) for row in _taps(workspace, tap)]
+    _print(options, {"taps": [state.model_dump() for state in states]}, lambda: show_taps(states))
+    verdict(states)
+
+
+@app.command
+def catalog(tap: Annotated[str | None, Parameter(help="One tap; all unless named.")] = None, *, options: Options = Options()) -> None:
+    """Parse the files of taps into entries.
+
+    Example: assay catalog acme/skills
+    """
+    with _opened(options) as workspace:
+        made = [(row.name, stages.catalog(workspace, row)) for row in _taps(workspace, tap)]
+    _print(
+        options,
+        {name: artifact.facts for name, artifact in made},
+        lambda: show_rows(
+            "Catalogues",
+            ("tap", "entries", "classes", "skills", "rules", "workflows"),
+            [[name, *(artifact.facts[column] for column in _CATALOG_COLUMNS)] for name, artifact in made],
+        ),
+    )
+
+
+_CATALOG_COLUMNS = ("entries", "classes", "skills", "rules", "workflows")
+
+
+def _taps(workspace: Workspace, name: str | None) -> Sequence[Tap]:
+    taps = workspace.settings.tap_list()
+    chosen = [tap for tap in taps.taps if name in (None, tap.name)]
+    if not chosen:
+        raise BadInput([Fault(str(taps.path), f"no tap is called {name!r}", "name one of the list as owner/repo")])
+    return chosen
+
+
+@app.command
+def classes(options: Options = Options()) -> None:
+    """Group the corpus's entries into content classes.
+
+    Example: assay classes --class-rule entry
+    """
+    with _opened(options) as workspace:
+        grouped = stages.classes(workspace, stages.corpus(workspace))
+    _print(options, grouped.facts, lambda: show_rows("Content classes", ("fact", "value"), sorted(grouped.facts.items())))
+
+
+@app.command
+def rank(options: Options = Options(), *, engine: Annotated[str | None, Parameter(help="One engine; all unless named.")] = None) -> None:
+    """Index the corpus and rank it for every question.
+
+    Example: assay rank --engine bm25
+    """
+
+    def step(workspace: Workspace, name: str, at: stages.Place, golden: GoldenSet) -> Artifact:
+        stages.index(workspace, at.corpus, name)
+        return stages.rank(workspace, at.corpus, at.grouped, name, golden)
+
+    _each_engine_and_set(options, engine, step, "Rankings")
+
+
+@app.command
+def score(options: Options = Options(), *, engine: Annotated[str | None, Parameter(help="One engine; all unless named.")] = None) -> None:
+    """Score stored rankings against their golden sets.
+
+    Example: assay score --engine bm25
+    """
+
+    def step(workspace: Workspace, name: str, at: stages.Place, golden: GoldenSet) -> Artifact:
+        return stages.score(workspace, at.corpus, at.grouped, name, golden)
+
+    _each_engine_and_set(options, engine, step, "Scores")
+
+
+def _each_engine_and_set(
+    options: Options,
+    engine: str | None,
+    step: Callable[[Workspace, str, stages.Place, GoldenSet], Artifact],
+    title: str,
+) -> None:
+    with _opened(options) as workspace:
+        at = stages.place(workspace)
+        made = [
+            (name, golden.name, step(workspace, name, at, golden))
+            for name in _engines(workspace, engine)
+            for golden in at.sets
+        ]
+    machine = [{"engine": name, "golden_set": golden, **artifact.facts} for name, golden, artifact in made]
+    rows = [
+        [name, golden, fact, artifact.facts[fact]]
+        for name, golden, artifact in made
+        for fact in sorted(artifact.facts)
+        if isinstance(artifact.facts[fact], int | float | str)
+    ]
+    _print(options, machine, lambda: show_rows(title, ("engine", "golden set", "fact", "value"), rows))
+
+
+def _engines(workspace: Workspace, name: str | None) -> list[str]:
+    configured = sorted(workspace.settings.engines)
+    if name is not None and name not in configured:
+        raise BadInput([Fault("--engine", f"{name!r} is not configured", f"choose among: {', '.join(configured)}")])
+    return configured if name is None else [name]
+
+
+@taps_app.command(name="check")
+def taps_check(options: Options = Options()) -> None:
+    """Read every tap at its pin and hold its counts against its row; score nothing.
+
+    Example: assay taps check --taps config/taps.toml
+    """
+    with _opened(options) as workspace:
+        states = stages.read_taps(workspace, workspace.settings.tap_list().taps)
+    _print(options, {"taps": [state.model_dump() for state in states]}, lambda: show_taps(states))
+    verdict(states)
+
+
+@taps_app.command(name="relock")
+def taps_relock(
+    options: Options = Options(),
+    *,
+    dry_run: Annotated[bool, Parameter(help="Show what would change, and write nothing.", negative=())] = False,
+) -> None:
+    """Measure the counts of the same pins again and write them into the tap list. No pin moves, nothing is scored.
+
+    Example: assay taps relock --dry-run
+    """
+    with _opened(options) as workspace:
+        changes = relock(workspace, write=not dry_run)
+    rows = [[change.tap, change.field, "–" if change.before is None else change.before, change.after] for change in changes]
+    _print(
+        options,
+        [change._asdict() for change in changes],
+        lambda: show_rows("Would change" if dry_run else "Changed", ("tap", "count", "before", "after"), rows)
+        if changes
+        else out.print("Every count is as measured: nothing to change."),
+    )
+
+
+@app.command
+def schemas(
+    *,
+    check: Annotated[bool, Parameter(help="Change nothing; exit 2 where a file differs from the code.", negative=())] = False,
+    folder: Annotated[Path, Parameter(help="Where the schemas stand.")] = Path("schemas"),
+) -> None:
+    """Write the public schemas from the code's own definitions, or hold them against it.
+
+    Example: assay schemas --check
+    """
+    from pipeline.tables import check_schemas, write_schemas
+
+    if check:
+        check_schemas(folder)
+        out.print(f"{folder}: every schema is what the code says.")
+    else:
+        out.print(f"{folder}: {write_schemas(folder)} schemas written.")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command and end with its exit code. Errors are single lines on standard error."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        app(words, exit_on_error=False, print_error=False, result_action="return_value")
+    except CycloptsError as error:
+        sys.exit(_fail([one_line(str(error))], 2))
+    except AssayError as error:
+        if "--debug" in words:
+            traceback.print_exc()
+        sys.exit(_fail(str(error).splitlines(), error.exit_code))
+    except KeyboardInterrupt:
+        sys.exit(_fail(["stopped; what was finished is kept, so the next run goes on from there"], 130))
+    except Exception as error:
+        if "--debug" in words:
+            raise
+        text = one_line(f"{type(error).__name__}: {error}")
+        sys.exit(_fail([f"a fault of Assay itself: {text}; run again with --debug and report the traceback"], 1))
+
+
+def _fail(lines: Sequence[str], exit_code: int) -> int:
+    for line in lines:
+        print(f"assay: {line}", file=sys.stderr)
+    return exit_code

@@ -1,0 +1,253 @@
+"""Configuration: one file that people write, each option also in the environment and on the command line.
+
+Precedence: command line, then ``ASSAY_<OPTION>`` in the environment, then the file, then the default. Relative paths in
+the file are relative to the file; elsewhere to the current folder.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, JsonValue, ValidationError
+
+from pipeline.engines import ENGINES, Engine, engine_class
+from pipeline.errors import BadInput, Fault
+from pipeline.records import Record
+from pipeline.store import Store
+from pipeline.taps.taplist import TapList, read_tap_list
+
+DEFAULT_FILE = Path("config/assay.toml")
+
+ClassRule = Literal["body", "entry", "raw", "blob"]
+PositiveInt = Annotated[int, Field(gt=0)]
+
+
+class Config(Record):
+    """All options of a night. Those under `execution` steer how it runs and can change no result."""
+
+    store: str = Field(default="../.assay", description="Folder that keeps everything derived, and the feed.")
+    taps: str = Field(default="taps.toml", description="The tap list.")
+    golden: list[str] = Field(
+        default=["golden"], description="Golden sets: files of JSON Lines, or folders of which every .jsonl is read."
+    )
+    class_rule: ClassRule = Field(default="body", description="What makes two entries the same content.")
+    max_file_bytes: PositiveInt = Field(default=1024 * 1024, description="Larger files are passed over, and counted.")
+    engines: dict[str, dict[str, JsonValue]] = Field(
+        default={"bm25": {}}, description="Engines to evaluate, each with its options."
+    )
+    threads: PositiveInt = Field(default=2, description="Execution: taps that are read at the same time.")
+    fetch_seconds: PositiveInt = Field(default=600, description="Execution: time limit of one fetch, in seconds.")
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """Options given on the command line; None where the environment or the file decides."""
+
+    config: Path | None = None
+    """Configuration file [default: config/assay.toml]."""
+    store: Path | None = None
+    """Folder that keeps everything derived, and the feed."""
+    taps: Path | None = None
+    """The tap list."""
+    golden: tuple[Path, ...] | None = None
+    """A golden set, or a folder of them; may be given several times."""
+    class_rule: ClassRule | None = None
+    """What makes two entries the same content."""
+    max_file_bytes: int | None = None
+    """Larger files are passed over, and counted."""
+    engines: dict[str, dict[str, str]] | None = None
+    """One option of one engine, such as --engines.bm25.tokenizer ascii."""
+    threads: int | None = None
+    """Taps that are read at the same time."""
+    fetch_seconds: int | None = None
+    """Time limit of one fetch, in seconds."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A configuration whose paths and engines are resolved."""
+
+    config: Config
+    file: Path
+    store: Store
+    tap_file: Path
+    golden_files: tuple[Path, ...]
+    engines: Mapping[str, Engine]
+    """Each engine by name, built from its options."""
+
+    def tap_list(self) -> TapList:
+        """Read the tap list; each row must have a pin.
+
+        Raises:
+            BadInput: the list has faults; all are named.
+        """
+        return read_tap_list(self.tap_file)
+
+
+def load(overrides: Overrides | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+    """Read the configuration file and lay the environment and the command line over it.
+
+    Raises:
+        BadInput: the file, a variable or an option is wrong; all faults are named.
+    """
+    overrides = overrides or Overrides()
+    environ = os.environ if environ is None else environ
+    file = (overrides.config or Path(environ.get("ASSAY_CONFIG") or DEFAULT_FILE)).absolute()
+    here = Path.cwd()
+    written = _from_file(file)
+    values = {**written, **_from_environment(environ, here)}
+    for field in fields(overrides):
+        given = getattr(overrides, field.name)
+        if field.name != "config" and given is not None:
+            values[field.name] = _as_given(given, here)
+    values["engines"] = _merged_engines(written, overrides, environ)
+    config = _validated(values, file)
+    return Settings(
+        config=config,
+        file=file,
+        store=Store(file.parent / config.store),
+        tap_file=file.parent / config.taps,
+        golden_files=_golden_files(file.parent, config.golden, file),
+        engines=_engines(config.engines, file),
+    )
+
+
+def _from_file(file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BadInput([Fault(str(file), "no such configuration file", "name one with --config")]) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise BadInput([Fault(str(file), f"cannot be read as TOML ({error})", "mend the file")]) from None
+
+
+def _from_environment(environ: Mapping[str, str], here: Path) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    faults = []
+    for name, field in Config.model_fields.items():
+        text = environ.get(f"ASSAY_{name.upper()}")
+        if text is None or name == "engines":
+            continue
+        if field.annotation is int:
+            try:
+                values[name] = int(text)
+            except ValueError:
+                faults.append(Fault(f"ASSAY_{name.upper()}", f"{text!r} is not a whole number", "give a whole number"))
+        elif name == "golden":
+            values[name] = [str(here / part) for part in text.split(os.pathsep) if part]
+        elif name in ("store", "taps"):
+            values[name] = str(here / text)
+        else:
+            values[name] = text
+    if faults:
+        raise BadInput(faults)
+    return values
+
+
+_ENGINE_PREFIX = "ASSAY_ENGINES_"
+
+
+def _as_given(value: object, here: Path) -> object:
+    if isinstance(value, Path):
+        return str(here / value)
+    if isinstance(value, tuple):
+        return [_as_given(part, here) for part in value]
+    return value
+
+
+def _merged_engines(file: Mapping[str, Any], overrides: Overrides, environ: Mapping[str, str]) -> Any:
+    """Lay single engine options over those of the file: `--engines.bm25.k1 1.5`, `ASSAY_ENGINES_BM25_K1=1.5`."""
+    engines = file.get("engines", Config.model_fields["engines"].default)
+    if not isinstance(engines, dict) or not all(isinstance(options, dict) for options in engines.values()):
+        return engines  # refused with its place by the validation
+    merged: dict[str, dict[str, Any]] = {name: dict(options) for name, options in engines.items()}
+    for variable, text in sorted(environ.items()):
+        for name in ENGINES:
+            prefix = _ENGINE_PREFIX + name.upper().replace("-", "_") + "_"
+            if variable.startswith(prefix):
+                merged.setdefault(name, {})[variable.removeprefix(prefix).lower()] = _scalar(text)
+    for name, options in (overrides.engines or {}).items():
+        merged.setdefault(name, {}).update({option: _scalar(text) for option, text in options.items()})
+    return merged
+
+
+def _scalar(text: str) -> str | bool | int | float:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _validated(values: Mapping[str, Any], file: Path) -> Config:
+    try:
+        return Config.model_validate(values)
+    except ValidationError as error:
+        raise BadInput(faults_of(error, str(file))) from None
+
+
+def faults_of(error: ValidationError, where: str) -> list[Fault]:
+    """Turn what pydantic found into faults that name the field and what to do."""
+    faults = []
+    for found in error.errors():
+        field = ".".join(str(part) for part in found["loc"])
+        if found["type"] == "extra_forbidden":
+            faults.append(Fault(f"{where} {field}", "unknown option", "remove it or mend its name"))
+        else:
+            faults.append(Fault(f"{where} {field}", f"{found['msg']} (given: {found['input']!r})", "mend the value"))
+    return faults
+
+
+def _golden_files(base: Path, golden: list[str], file: Path) -> tuple[Path, ...]:
+    found: list[Path] = []
+    faults = []
+    for name in golden:
+        place = base / name
+        if place.is_dir():
+            sets = sorted(place.glob("*.jsonl"))
+            if not sets:
+                faults.append(Fault(f"{file} golden", f"no .jsonl file in {place}", "put a golden set there"))
+            found += sets
+        elif place.is_file():
+            found.append(place)
+        else:
+            faults.append(Fault(f"{file} golden", f"no such file or folder: {place}", "mend the path"))
+    names: dict[str, Path] = {}
+    for place in found:
+        if place.stem in names and names[place.stem].resolve() != place.resolve():
+            faults.append(
+                Fault(f"{file} golden", f"two sets are called {place.stem}: {names[place.stem]}, {place}", "rename one")
+            )
+        names[place.stem] = place
+    if not golden:
+        faults.append(Fault(f"{file} golden", "no golden set is named", "name at least one"))
+    if faults:
+        raise BadInput(faults)
+    return tuple(names[name] for name in sorted(names))
+
+
+def _engines(engines: Mapping[str, Mapping[str, Any]], file: Path) -> dict[str, Engine]:
+    built: dict[str, Engine] = {}
+    faults: list[Fault] = []
+    for name, given in sorted(engines.items()):
+        where = f"{file} engines.{name}"
+        try:
+            kind = engine_class(name, where)
+            built[name] = kind(kind.Options.model_validate(given))
+        except BadInput as error:
+            faults += error.faults
+        except ValidationError as error:
+            faults += faults_of(error, where)
+    if not engines:
+        faults.append(Fault(f"{file} engines", "no engine is named", f"name one of: {', '.join(sorted(ENGINES))}"))
+    if faults:
+        raise BadInput(faults)
+    return built

@@ -1,0 +1,288 @@
+"""The inverted index of one tap: sorted words, their postings, the lengths of documents.
+
+Nothing in it depends on other taps, and all statistics are integers, so any list of taps, or the first few of it, can
+be asked as one corpus by adding up (``retrieval.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.engines import kernel
+from pipeline.engines.characters import CharacterTable, character_table
+from pipeline.engines.text import LANGUAGES, STOPWORDS, Tokenizer, prepared
+
+FORMAT = "assay-tap-index-1"
+"""The layout of the bytes, written into them."""
+
+
+class Weights(NamedTuple):
+    """How often a word of each part of an entry counts. Whole numbers from 0 on."""
+
+    name: int = 3
+    description: int = 2
+    body: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class TapIndex:
+    """One tap's postings by word (compressed columns). Arrays may be read-only views of a file."""
+
+    text: kernel.Bytes
+    """The words in byte order, UTF-8, one behind the other."""
+    word_at: kernel.Longs
+    """Where each word begins in ``text``; one more than there are words."""
+    starts: kernel.Longs
+    """Where the postings of each word begin; one more than there are words."""
+    documents: kernel.Ints
+    """The document of each posting, counted from 0 in this tap, ascending for each word."""
+    counts: kernel.Ints
+    """How often the document holds the word, weighted."""
+    lengths: kernel.Longs
+    """The length of each document in weighted words."""
+
+    @property
+    def words(self) -> int:
+        """How many distinct words there are."""
+        return self.starts.size - 1
+
+    def word(self, place: int) -> bytes:
+        """Return the word at a place of the sorted vocabulary."""
+        return self.text[self.word_at[place] : self.word_at[place + 1]].tobytes()
+
+    def to_bytes(self) -> bytes:
+        """Return the index as an Arrow file of one row, uncompressed so that it can be mapped into memory."""
+        lists = {name: _list_of_one(getattr(self, name)) for name in _ARRAYS}
+        batch = pa.record_batch(list(lists.values()), names=list(lists)).replace_schema_metadata({"format": FORMAT})
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+    @classmethod
+    def from_bytes(cls, data: bytes | memoryview | pa.Buffer) -> TapIndex:
+        """Read an index without copying it. ``data`` may be a mapped file.
+
+        Raises:
+            ValueError: the bytes have another layout.
+        """
+        reader = pa.ipc.open_file(data if isinstance(data, pa.Buffer) else pa.py_buffer(data))
+        found = (reader.schema.metadata or {}).get(b"format", b"").decode()
+        if found != FORMAT:
+            raise ValueError(f"not an index of a tap in the layout {FORMAT!r}, but {found!r}")
+        batch = reader.get_batch(0)
+        return cls(**{name: batch.column(name).values.to_numpy(zero_copy_only=True) for name in _ARRAYS})
+
+
+_ARRAYS = ("text", "word_at", "starts", "documents", "counts", "lengths")
+
+
+def index_tap(
+    slugs: Sequence[str] | pa.Array,
+    descriptions: Sequence[str | None] | pa.Array,
+    bodies: Sequence[str] | pa.Array,
+    tokenizer: Tokenizer,
+    weights: Weights,
+) -> TapIndex:
+    """Index the entries of one tap, given column by column; a missing description is an empty one.
+
+    The text of an entry is slug, slug opened, description, then slug, description and body; so a word of the name
+    counts once opened and ``weights.name - 1`` times as written.
+
+    Raises:
+        ValueError: every weight is 0.
+    """
+    slug, description, body = (_texts(column) for column in (slugs, descriptions, bodies))
+    opened = pc.replace_substring_regex(slug, pattern="[-_]+", replacement=" ")
+    table = character_table()
+    weighed = (
+        (slug, weights.name - 1),
+        (opened, min(weights.name, 1)),
+        (description, weights.description),
+        (body, weights.body),
+    )
+    used = [(_Field.of(column), weight) for column, weight in weighed if weight > 0]
+    if not used:
+        raise ValueError("every weight is 0")
+    fields = _Fields([column for column, _ in used], table)
+    return _sorted(_count(fields, np.array([weight for _, weight in used], np.int64), _lower(tokenizer), table))
+
+
+class _Field(NamedTuple):
+    data: kernel.Bytes
+    starts: kernel.Longs
+    stops: kernel.Longs
+
+    @classmethod
+    def of(cls, column: pa.LargeStringArray) -> _Field:
+        _, offsets, data = column.buffers()
+        ends = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
+        return cls(_bytes(data), np.ascontiguousarray(ends[:-1]), np.ascontiguousarray(ends[1:]))
+
+
+class _Fields:
+    """Texts behind one another: the columns, those texts that had to be prepared before they can be cut, the reserved.
+
+    The reserved words are a document before the first.
+    """
+
+    def __init__(self, columns: Sequence[_Field], table: CharacterTable) -> None:
+        changed = [(row, place) for place, column in enumerate(columns) for row in _changing(column, table)]
+        prepared_texts = _Field.of(_texts([prepared(_text(columns[place], row)) for row, place in changed]))
+        _survey(prepared_texts, table)
+        reserved = _Field(np.frombuffer(_RESERVED, np.uint8), np.zeros(1, np.int64), np.zeros(1, np.int64))
+        parts = [*columns, prepared_texts, reserved]
+        self.data = np.concatenate([part.data for part in parts])
+        offsets = np.cumsum([0, *(part.data.size for part in parts)])
+        self.starts = np.stack([column.starts + offsets[place] for place, column in enumerate(columns)], axis=1)
+        self.stops = np.stack([column.stops + offsets[place] for place, column in enumerate(columns)], axis=1)
+        for number, (row, place) in enumerate(changed):
+            self.starts[row, place] = prepared_texts.starts[number] + offsets[-3]
+            self.stops[row, place] = prepared_texts.stops[number] + offsets[-3]
+        first = np.full((1, len(columns)), offsets[-1])
+        self.starts = np.concatenate((first, self.starts))
+        self.stops = np.concatenate((first, self.stops))
+        self.starts[0, 0] = offsets[-2]
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes of text there are."""
+        return int((self.stops - self.starts).sum())
+
+
+def _texts(column: Sequence[str | None] | pa.Array | pa.ChunkedArray) -> pa.LargeStringArray:
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    texts = column.cast(pa.large_string()) if isinstance(column, pa.Array) else pa.array(column, pa.large_string())
+    return texts.fill_null("") if texts.null_count else texts
+
+
+def _bytes(buffer: pa.Buffer | None) -> kernel.Bytes:
+    return np.frombuffer(buffer, np.uint8) if buffer is not None and buffer.size else np.zeros(1, np.uint8)
+
+
+def _text(column: _Field, row: int) -> str:
+    return column.data[column.starts[row] : column.stops[row]].tobytes().decode("utf-8")
+
+
+def _changing(column: _Field, table: CharacterTable) -> list[int]:
+    return np.flatnonzero(_survey(column, table) == kernel.CHANGING).tolist()
+
+
+def _survey(column: _Field, table: CharacterTable) -> kernel.Bytes:
+    """Fill the table with all that the texts hold, and say which of them must be prepared."""
+    verdicts = np.zeros(column.starts.size, np.uint8)
+    while True:
+        wanted = np.zeros(table.filled.size, np.uint8)
+        kernel.survey(column.data, column.starts, column.stops, table.kinds, table.filled, wanted, verdicts)
+        if not wanted.any():
+            return verdicts
+        table.fill(wanted)
+
+
+def _lower(tokenizer: Tokenizer) -> kernel.Bytes:
+    """What each byte is to the tokenizer; see `kernel.count_words`."""
+    lower = np.zeros(256, np.uint8)
+    for byte in b"abcdefghijklmnopqrstuvwxyz0123456789":
+        lower[byte] = byte
+        lower[ord(chr(byte).upper())] = byte
+    if tokenizer == "unicode":
+        lower[0x80:] = np.arange(0x80, 0x100)
+    return lower
+
+
+class _Counted(NamedTuple):
+    """Postings by document, and the words in the order in which they were met. As `kernel.count_words` leaves them."""
+
+    text: kernel.Bytes
+    word_at: kernel.Longs
+    postings_at: kernel.Longs
+    posting_word: kernel.Ints
+    posting_count: kernel.Ints
+    lengths: kernel.Longs
+
+
+_STOPWORDS = tuple(word for word in STOPWORDS if len(word) > 1)
+_LANGUAGE_WORDS = tuple(dict.fromkeys(word for _, word in LANGUAGES))  # in the order of `kernel._language`
+_RESERVED = " ".join((*_STOPWORDS, *_LANGUAGE_WORDS)).encode("ascii")
+
+
+def _count(fields: _Fields, weights: kernel.Longs, lower: kernel.Bytes, table: CharacterTable) -> _Counted:
+    # The arrays have room for the worst, which costs nothing: memory that is never touched is never taken.
+    size = fields.bytes
+    documents = fields.starts.shape[0]
+    room = size // 2 + 1
+    slots = np.zeros(1 << max(2 * room, 1 << 13).bit_length(), np.int32)
+    keys = np.empty(room, np.uint64)
+    text = np.empty(2 * size, np.uint8)
+    word_at = np.zeros(room + 1, np.int64)
+    count = np.zeros(room, np.int32)
+    met = np.empty(room, np.int32)
+    postings_at = np.zeros(documents + 1, np.int64)
+    posting_word = np.empty(room, np.int32)
+    posting_count = np.empty(room, np.int32)
+    lengths = np.zeros(documents, np.int64)
+    with np.errstate(over="ignore"):  # without the compiler, the hash overflows aloud
+        words, postings = kernel.count_words(
+            fields.data, fields.starts, fields.stops, weights, lower, table.kinds, len(_STOPWORDS),
+            slots, keys, text, word_at, count, met, postings_at, posting_word, posting_count, lengths,
+        )  # fmt: skip
+    text, word_at = text[: word_at[words]], word_at[: words + 1]
+    # The first document was the reserved words: each is there once, but is no word of the tap's.
+    first = postings_at[1]
+    return _Counted(
+        text, word_at, postings_at[1:] - first, posting_word[first:postings], posting_count[first:postings], lengths[1:]
+    )
+
+
+def _sorted(counted: _Counted) -> TapIndex:
+    held_by = np.bincount(counted.posting_word, minlength=counted.word_at.size - 1)
+    order = _byte_order(counted.text, counted.word_at)
+    order = order[held_by[order] > 0]  # stopwords, and language names that nobody uses
+    place = np.zeros(held_by.size, np.int64)
+    place[order] = np.arange(order.size)
+    starts = np.concatenate(([0], np.cumsum(held_by[order]))).astype(np.int64)
+    documents = np.empty(counted.posting_word.size, np.int32)
+    counts = np.empty(counted.posting_word.size, np.int32)
+    kernel.turn(
+        counted.postings_at, counted.posting_word, counted.posting_count, place, starts[:-1].copy(), documents, counts
+    )
+    words = _binary(counted.text, counted.word_at).take(pa.array(order))
+    _, word_at, text = words.buffers()
+    return TapIndex(
+        text=np.frombuffer(text, np.uint8) if order.size else np.zeros(0, np.uint8),
+        word_at=np.frombuffer(word_at, np.int64)[: order.size + 1] if order.size else np.zeros(1, np.int64),
+        starts=starts,
+        documents=documents,
+        counts=counts,
+        lengths=counted.lengths,
+    )
+
+
+def _byte_order(text: kernel.Bytes, word_at: kernel.Longs) -> kernel.Longs:
+    """Return the numbers of the words in byte order: by their first eight bytes, and among equal ones by the rest."""
+    places = word_at[:-1, None] + np.arange(8)
+    first = np.where(places < word_at[1:, None], text.take(places, mode="clip"), np.uint8(0))
+    keys = np.ascontiguousarray(first).view(">u8").ravel().astype(np.uint64)  # no word holds a NUL
+    order = np.argsort(keys)
+    ordered = keys[order]
+    same = ordered[1:] == ordered[:-1]
+    tied = np.flatnonzero(np.append(same, False) | np.insert(same, 0, False))
+    words = {number: text[word_at[number] : word_at[number + 1]].tobytes() for number in order[tied].tolist()}
+    order[tied] = sorted(words, key=words.__getitem__)
+    return order
+
+
+def _binary(text: kernel.Bytes, word_at: kernel.Longs) -> pa.LargeBinaryArray:
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(word_at)), pa.py_buffer(np.ascontiguousarray(text))]
+    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), word_at.size - 1, buffers)
+
+
+def _list_of_one(array: kernel.Bytes | kernel.Ints | kernel.Longs) -> pa.LargeListArray:
+    return pa.LargeListArray.from_arrays(pa.array([0, array.size], pa.int64()), pa.array(array))

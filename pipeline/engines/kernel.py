@@ -1,0 +1,464 @@
+"""The machine loops: documents to postings, words to places, postings to scores.
+
+All of them run as plain Python too (``NUMBA_DISABLE_JIT=1``). Signatures are written out, so that each loop is compiled
+once, for arrays that may be read-only. Unsigned constants are spelled ``U64(…)``: numba turns a mix of signed and
+unsigned 64-bit integers into floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+from numba import njit, types
+from numpy.typing import NDArray
+
+F = TypeVar("F", bound=Callable[..., object])
+Bytes: TypeAlias = NDArray[np.uint8]
+Ints: TypeAlias = NDArray[np.int32]
+Longs: TypeAlias = NDArray[np.int64]
+Keys: TypeAlias = NDArray[np.uint64]
+Floats: TypeAlias = NDArray[np.float64]
+
+SEPARATOR, LETTER, MARK, BIGRAM = 0, 1, 2, 3
+"""What a character is to the tokenizer; ``LETTER`` stands for digits too, ``BIGRAM`` for Han, Hiragana, Katakana."""
+KIND = 3
+"""The bits of a character table's entry that hold the kind."""
+CHANGES = 4
+"""The bit of a character whose text must be normalised and lower-cased before it is cut into words."""
+BLOCK = 8
+"""Character tables are filled in blocks of ``2 ** BLOCK`` code points."""
+UNKNOWN, READY, CHANGING = 0, 1, 2
+"""Verdicts of `survey` on a text: not surveyed, good as it is, to be prepared first."""
+
+U64 = np.uint64
+_LONG = U64(1 << 63)
+_GOLDEN = U64(0x9E3779B97F4A7C15)
+_PRIME = U64(0x00000100000001B3)
+_EIGHT = U64(8)
+_ZERO = U64(0)
+_FIRST_SLOTS = 13
+_OBJECTIVE_C = tuple(b"objective c")
+
+
+def _input(kind: types.Type, dimensions: int = 1) -> types.Array:
+    return types.Array(kind, dimensions, "C", readonly=True)
+
+
+def _output(kind: types.Type) -> types.Array:
+    return types.Array(kind, 1, "C")
+
+
+_BYTES, _INTS, _LONGS, _KEYS, _FLOATS = (
+    _input(kind) for kind in (types.uint8, types.int32, types.int64, types.uint64, types.float64)
+)
+
+
+def _compiled(signature: object = None) -> Callable[[F], F]:
+    decorate: Callable[[F], F] = njit(signature, cache=True, nogil=True)
+    return decorate
+
+
+@_compiled()
+def _width(lead: int) -> int:
+    """Bytes of the character that starts with this byte."""
+    if lead < 0xC0:
+        return 1
+    if lead < 0xE0:
+        return 2
+    return 3 if lead < 0xF0 else 4
+
+
+@_compiled()
+def _code(data: Bytes, at: int, end: int) -> int:
+    """The code point at ``at``; one that is cut off by ``end`` reads as U+0000."""
+    lead = np.int64(data[at])
+    if lead < 0x80:
+        return lead
+    if at + _width(lead) > end:
+        return 0
+    second = np.int64(data[at + 1]) & 0x3F if lead >= 0xC0 else 0
+    if lead < 0xE0:
+        return (lead & 0x1F) << 6 | second
+    third = np.int64(data[at + 2]) & 0x3F
+    if lead < 0xF0:
+        return (lead & 0x0F) << 12 | second << 6 | third
+    return (lead & 0x07) << 18 | second << 12 | third << 6 | np.int64(data[at + 3]) & 0x3F
+
+
+@_compiled(
+    types.void(
+        _BYTES, _LONGS, _LONGS, _BYTES, _BYTES, _output(types.uint8), _output(types.uint8)
+    )
+)
+def survey(
+    data: Bytes, starts: Longs, stops: Longs, kinds: Bytes, filled: Bytes, wanted: Bytes, verdicts: Bytes
+) -> None:
+    """Find the texts that hold a character which normalising or lower-casing may change, and the blocks to fill.
+
+    Only texts whose verdict is ``UNKNOWN`` are read. One with a character of a block that is not ``filled`` stays so, and
+    the block is noted in ``wanted``.
+    """
+    for row in range(starts.size):
+        if verdicts[row] != UNKNOWN:
+            continue
+        end = stops[row]
+        at = starts[row]
+        verdict = READY
+        while at < end:
+            if at + 64 <= end:
+                # A loop of fixed length that the compiler turns into vector code: most text is ASCII.
+                high = np.uint8(0)
+                for step in range(64):
+                    high |= data[at + step]
+                if high < 0x80:
+                    at += 64
+                    continue
+            pause = min(at + 64, end)
+            while at < pause:
+                lead = data[at]
+                if lead < 0x80:
+                    at += 1
+                    continue
+                code = _code(data, at, end)
+                if filled[code >> BLOCK] == 0:
+                    wanted[code >> BLOCK] = 1
+                    verdict = UNKNOWN
+                elif kinds[code] & CHANGES and verdict == READY:
+                    verdict = CHANGING
+                at += _width(lead)
+        verdicts[row] = verdict
+
+
+@_compiled()
+def _touches(data: Bytes, at: int, start: int, end: int, kinds: Bytes) -> bool:
+    """Say whether a letter or digit stands at ``at``, or, where a character only ends there, does."""
+    if at < start or at >= end:
+        return False
+    while at > start and data[at] & 0xC0 == 0x80:
+        at -= 1
+    kind = kinds[_code(data, at, end)] & KIND
+    return kind == LETTER or kind == BIGRAM
+
+
+@_compiled()
+def _language(data: Bytes, at: int, start: int, end: int, kinds: Bytes) -> int:
+    """The language name at ``at``: its length in bytes times 256 plus its number from 1 on, or 0."""
+    first = data[at] | 0x20
+    found, length = 0, 2
+    if at + 1 < end:
+        if data[at + 1] == 0x23:  # c# f#
+            found = 2 if first == 0x63 else 3 if first == 0x66 else 0
+        elif first == 0x63:
+            if data[at + 1] == 0x2B and at + 2 < end and data[at + 2] == 0x2B:
+                found, length = 1, 3
+        elif first == 0x6F and at + 11 <= end and (data[at + 9] == 0x2D or data[at + 9] == 0x20):
+            found, length = 4, 11
+            for step in range(11):
+                if step != 9 and data[at + step] | 0x20 != _OBJECTIVE_C[step]:
+                    found = 0
+                    break
+    if found == 0 or _touches(data, at - 1, start, end, kinds) or _touches(data, at + length, start, end, kinds):
+        return 0
+    return length << 8 | found
+
+
+@_compiled()
+def _slot(key: np.uint64, shift: np.uint64) -> int:
+    return np.int64((key * _GOLDEN) >> shift)
+
+
+@_compiled()
+def _key(packed: np.uint64, mixed: np.uint64, length: int) -> np.uint64:
+    """What a word is found by: its bytes themselves where 63 bits hold them, else a hash with the highest bit set."""
+    if length <= 8 and packed < _LONG:
+        return packed
+    return (mixed ^ (mixed >> U64(29))) * _GOLDEN | _LONG
+
+
+@_compiled(
+    types.UniTuple(types.int64, 2)(
+        _BYTES,
+        _input(types.int64, 2),
+        _input(types.int64, 2),
+        _LONGS,
+        _BYTES,
+        _BYTES,
+        types.int64,
+        _output(types.int32),
+        _output(types.uint64),
+        _output(types.uint8),
+        _output(types.int64),
+        _output(types.int32),
+        _output(types.int32),
+        _output(types.int64),
+        _output(types.int32),
+        _output(types.int32),
+        _output(types.int64),
+    )
+)
+def count_words(
+    data: Bytes,
+    starts: Longs,
+    stops: Longs,
+    weights: Longs,
+    lower: Bytes,
+    kinds: Bytes,
+    stopwords: int,
+    table: Ints,
+    keys: Keys,
+    text: Bytes,
+    word_at: Longs,
+    count: Ints,
+    met: Ints,
+    postings_at: Longs,
+    posting_word: Ints,
+    posting_count: Ints,
+    lengths: Longs,
+) -> tuple[int, int]:
+    """Cut documents into words and count them. Returns the numbers of words and postings.
+
+    Field f of document d is ``data[starts[d, f]:stops[d, f]]``, UTF-8, and weighs ``weights[f]``.
+    ``lower`` gives for each byte 0 where it separates, itself in lower case where it is part of a word, and the byte
+    itself from 0x80 on where the character decides.
+
+    The first words to be met must be so many ``stopwords``, which are not counted, then the words of the language names.
+    ``table`` (all zero) holds word numbers plus one by hash, ``keys`` the key of each word, ``word_at`` where the bytes
+    of each begin in ``text``. Postings come by document; ``postings_at`` says where each one's begin. ``lengths`` are in
+    weighted words. ``count`` (all zero) and ``met`` are for the document at hand. Two bytes of input give at most one
+    word and four bytes of vocabulary; the arrays must have room for that, ``table`` for twice as many words.
+    """
+    words = 0
+    postings = 0
+    mask = (1 << _FIRST_SLOTS) - 1
+    shift = U64(64 - _FIRST_SLOTS)
+    for document in range(starts.shape[0]):
+        met_here = 0
+        length = 0
+        for field in range(starts.shape[1]):
+            start = starts[document, field]
+            end = stops[document, field]
+            weight = weights[field]
+            at = start
+            run = 0  # characters of a run of bigrams that lie behind, the last of them at run_from
+            run_from = start
+            while True:
+                # 1. The next word is data[from_:at].
+                number = -1
+                packed = _ZERO
+                mixed = _ZERO
+                if run > 0:
+                    from_ = run_from
+                    if at < end and data[at] >= 0x80 and kinds[_code(data, at, end)] & KIND == BIGRAM:
+                        run_from = at
+                        run += 1
+                        at += _width(data[at])
+                    else:
+                        single = run == 1
+                        run = 0
+                        if not single:
+                            continue
+                    for place in range(from_, at):
+                        packed = packed << _EIGHT | U64(data[place])
+                        mixed = (mixed ^ U64(data[place])) * _PRIME
+                else:
+                    while at < end and lower[data[at]] == 0:
+                        at += 1
+                    if at >= end:
+                        break
+                    from_ = at
+                    maybe_language = True  # where a word begins, and behind a mark, which is neither letter nor digit
+                    while at < end:
+                        byte = lower[data[at]]
+                        if byte == 0:
+                            break
+                        if byte < 0x80:
+                            if maybe_language:
+                                maybe_language = False
+                                follower = data[at + 1] if at + 1 < end else 0
+                                if follower == 0x23 or follower == 0x2B or (byte == 0x6F and follower | 0x20 == 0x62):
+                                    language = _language(data, at, start, end, kinds)
+                                    if language > 0:
+                                        if at == from_:
+                                            number = stopwords + (language & 0xFF) - 1
+                                            at += language >> 8
+                                        break
+                            packed = packed << _EIGHT | U64(byte)
+                            mixed = (mixed ^ U64(byte)) * _PRIME
+                            at += 1
+                        else:
+                            kind = kinds[_code(data, at, end)] & KIND
+                            if kind == SEPARATOR or kind == BIGRAM:
+                                if at == from_:
+                                    run = 1 if kind == BIGRAM else 0
+                                    run_from = at
+                                    at += _width(byte)
+                                    from_ = at
+                                break
+                            maybe_language = kind == MARK
+                            for _ in range(_width(byte)):
+                                packed = packed << _EIGHT | U64(data[at])
+                                mixed = (mixed ^ U64(data[at])) * _PRIME
+                                at += 1
+                    if number < 0 and (at == from_ or (at == from_ + 1)):
+                        continue  # nothing, or one ASCII character
+
+                # 2. Its number.
+                if number < 0:
+                    size = at - from_
+                    key = _key(packed, mixed, size)
+                    slot = _slot(key, shift)
+                    while True:
+                        number = np.int64(table[slot]) - 1
+                        if number < 0:
+                            break
+                        if keys[number] == key:
+                            if key < _LONG:
+                                break
+                            known = word_at[number]
+                            if word_at[number + 1] - known == size:
+                                step = 0
+                                while step < size:
+                                    byte = data[from_ + step]
+                                    if text[known + step] != (byte if byte >= 0x80 else lower[byte]):
+                                        break
+                                    step += 1
+                                if step == size:
+                                    break
+                        slot = (slot + 1) & mask
+                    if number < 0:
+                        number = words
+                        words += 1
+                        keys[number] = key
+                        table[slot] = words
+                        known = word_at[number]
+                        for step in range(size):
+                            byte = data[from_ + step]
+                            text[known + step] = byte if byte >= 0x80 else lower[byte]
+                        word_at[words] = known + size
+                        if 2 * words > mask:  # twice the slots
+                            for slot in range(mask + 1):
+                                table[slot] = 0
+                            mask = 2 * mask + 1
+                            shift -= U64(1)
+                            for known in range(words):
+                                slot = _slot(keys[known], shift)
+                                while table[slot] != 0:
+                                    slot = (slot + 1) & mask
+                                table[slot] = known + 1
+
+                # 3. Count it.
+                if number >= stopwords:
+                    if count[number] == 0:
+                        met[met_here] = number
+                        met_here += 1
+                    count[number] += weight
+                    length += weight
+
+        for step in range(met_here):
+            number = np.int64(met[step])
+            posting_word[postings] = number
+            posting_count[postings] = count[number]
+            postings += 1
+            count[number] = 0
+        postings_at[document + 1] = postings
+        lengths[document] = length
+    return words, postings
+
+
+@_compiled()
+def _compare(left: Bytes, start: int, end: int, right: Bytes, from_: int, to: int) -> int:
+    """Below, at or above zero as the left bytes come before, equal or come after the right ones."""
+    for step in range(min(end - start, to - from_)):
+        if left[start + step] != right[from_ + step]:
+            return np.int64(left[start + step]) - np.int64(right[from_ + step])
+    return (end - start) - (to - from_)
+
+
+@_compiled(
+    types.void(_LONGS, _INTS, _INTS, _LONGS, _output(types.int64), _output(types.int32), _output(types.int32))
+)
+def turn(
+    postings_at: Longs, posting_word: Ints, posting_count: Ints, place: Longs, free: Longs, document_of: Ints, count_of: Ints
+) -> None:
+    """Turn the postings of documents into those of words, documents ascending.
+
+    ``place`` says where each word stands in the sorted vocabulary; ``free`` where the next posting of each word in that
+    order goes, and is moved on.
+    """
+    for document in range(postings_at.size - 1):
+        for posting in range(postings_at[document], postings_at[document + 1]):
+            word = place[posting_word[posting]]
+            to = free[word]
+            free[word] = to + 1
+            document_of[to] = document
+            count_of[to] = posting_count[posting]
+
+
+@_compiled(types.UniTuple(_output(types.int64), 2)(_BYTES, _LONGS, _BYTES, _LONGS))
+def find(text: Bytes, word_at: Longs, asked: Bytes, asked_at: Longs) -> tuple[Longs, Longs]:
+    """For each word asked for: the first place in the sorted words that is not before it, and the end of those that it
+    is a prefix of. It is indexed where the two differ and the word at the first place is as long.
+    """
+    firsts = np.empty(asked_at.size - 1, np.int64)
+    ends = np.empty(asked_at.size - 1, np.int64)
+    for question in range(firsts.size):
+        start, stop = asked_at[question], asked_at[question + 1]
+        low, high = 0, word_at.size - 1
+        while low < high:
+            middle = (low + high) // 2
+            if _compare(text, word_at[middle], word_at[middle + 1], asked, start, stop) < 0:
+                low = middle + 1
+            else:
+                high = middle
+        firsts[question] = low
+        high = word_at.size - 1
+        while low < high:
+            middle = (low + high) // 2
+            cut = min(word_at[middle + 1], word_at[middle] + stop - start)
+            if _compare(text, word_at[middle], cut, asked, start, stop) <= 0:
+                low = middle + 1
+            else:
+                high = middle
+        ends[question] = low
+    return firsts, ends
+
+
+@_compiled(
+    types.void(
+        _LONGS, _INTS, _INTS, _LONGS, types.int64, _output(types.int64), _output(types.int32), _output(types.int32)
+    )
+)
+def gather(
+    starts: Longs, document_of: Ints, count_of: Ints, places: Longs, offset: int, free: Longs, entry: Ints, count: Ints
+) -> None:
+    """Copy one tap's postings of each word asked for behind those of the taps before it.
+
+    ``places`` says where the words stand in the tap's vocabulary, -1 where it lacks one; ``offset`` is the row of the
+    tap's first entry; ``free`` is where the next posting of each word goes, and is moved on.
+    """
+    for word in range(places.size):
+        place = places[word]
+        if place < 0:
+            continue
+        to = free[word]
+        for posting in range(starts[place], starts[place + 1]):
+            entry[to] = document_of[posting] + offset
+            count[to] = count_of[posting]
+            to += 1
+        free[word] = to
+
+
+@_compiled(types.void(_output(types.float64), _LONGS, _LONGS, _INTS, _INTS, _FLOATS, _FLOATS, types.float64))
+def add_scores(
+    scores: Floats, terms: Longs, starts: Longs, entry: Ints, count: Ints, idf: Floats, norms: Floats, k1: float
+) -> None:
+    """Add to the scores of all entries what each term gives, term by term in the order given."""
+    for number in range(terms.size):
+        term = terms[number]
+        weight = idf[term]
+        for posting in range(starts[term], starts[term + 1]):
+            row = entry[posting]
+            frequency = float(count[posting])
+            scores[row] += weight * (frequency * (k1 + 1.0)) / (frequency + norms[row])

@@ -1,0 +1,440 @@
+"""Golden sets as files: JSON Lines that people write, read strictly, then frozen under a digest.
+
+Blank lines and lines that start with ``#`` are skipped. A row that is wrong in any way stops the run, and all wrong
+rows are named at once. A key whose value is null counts as absent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import ConfigDict, Field, JsonValue, ValidationError
+
+from pipeline.catalog.names import slug
+from pipeline.errors import BadInput, Fault
+from pipeline.records import Record
+from pipeline.store import Stage, canonical_json
+
+RESOLVE = Stage("resolve", 1)
+
+QuestionType = Literal[
+    "simple",
+    "simple_w_condition",
+    "set",
+    "comparison",
+    "aggregation",
+    "multi_hop",
+    "post_processing",
+    "false_premise",
+    "other",
+]
+Popularity = Literal["head", "torso", "tail"]
+Dynamism = Literal["static", "slow", "fast"]
+Split = Literal["tuning", "holdout", "regression"]
+Match = Literal["any", "all"]
+Mode = Literal["exemplar", "name"]
+
+LATER_FIELDS = ("assertions", "golden_concepts", "citations", "decisions")
+"""Fields of the full item that this release does not read yet, so that a row with them would be half understood."""
+
+CLASS_EXEMPLAR = re.compile(r"class:([0-9a-f]{64})")
+"""An exemplar that names content by the digest of its normalised body."""
+
+_BOM = "\ufeff".encode()
+_MOST_SHOWN = 80
+_ONE_OBJECT = "write one JSON object a line"
+_PATTERNS = {
+    "query": "is blank",
+    "question": "is blank",
+    "queryId": "is empty or holds white space",
+    "origin": "is none of authored, imported, promoted, promoted:<feedback id>",
+}
+"""What a field says whose pattern does not match."""
+
+Text = Annotated[str, Field(min_length=1)]
+Asked = Annotated[str, Field(pattern=r"\S")]
+Identifier = Annotated[str, Field(pattern=r"^\S+$")]
+
+
+class GoldenRow(Record):
+    """A row of a golden set as people write it: the short form, or the full item."""
+
+    model_config = ConfigDict(populate_by_name=False)
+
+    query: Asked | None = Field(default=None, description="The question; the short name of `question`.")
+    question: Asked | None = Field(default=None, description="The question, unique in the set. Give this or `query`.")
+    relevant: list[str] | None = Field(default=None, description="Names, as slugs, of what answers the question.")
+    exemplar: str | list[str] | None = Field(
+        default=None,
+        description="Entries `tap::path`, or content `class:<body digest>`, that answer the question. They decide.",
+    )
+    match: Match | None = Field(
+        default=None,
+        description="`any` (the default): all exemplars are one right answer. `all`: each class is one of its own.",
+    )
+    kind: Text | None = Field(default=None, description="Kind of entry that is wanted; a facet.")
+    note: str | None = Field(default=None, description="For people.")
+    query_id: Identifier | None = Field(
+        default=None, alias="queryId", description="Stable for life, no white space; default: a digest of the question."
+    )
+    item_version: int | None = Field(
+        default=None, ge=1, description="1, 2, ...: of the rows with one `queryId`, the highest version is asked."
+    )
+    answerable: bool | None = Field(
+        default=None, description="Whether the corpus holds an answer; default true, but false for `false_premise`."
+    )
+    question_type: QuestionType | None = Field(default=None, alias="questionType", description="Type of the question.")
+    popularity: Popularity | None = Field(default=None, description="How often such a thing is asked.")
+    dynamism: Dynamism | None = Field(default=None, description="How fast the answer changes.")
+    language: Text | None = Field(default=None, description="Language of the question; default `en`.")
+    cluster_id: Text | None = Field(
+        default=None, description="Items that are not independent share one; default: the item's own id."
+    )
+    split: Split | None = Field(default=None, description="What the item may be used for.")
+    origin: str | None = Field(
+        default=None,
+        pattern=r"^(authored|imported|promoted(:\S+)?)$",
+        description="`authored`, `imported`, or `promoted`, with `:` and the feedback id.",
+    )
+    created_at: str | None = Field(
+        default=None, alias="createdAt", description="When it was written, ISO 8601. No part of the frozen digest."
+    )
+
+
+_KNOWN = tuple(field.alias or name for name, field in GoldenRow.model_fields.items())
+
+
+class GoldenItem(Record):
+    """A question of a golden set, with every default filled in."""
+
+    query_id: str = Field(description="Id of the item.")
+    item_version: int = Field(description="Version of the item.")
+    question: str = Field(description="What is asked.")
+    relevant: tuple[str, ...] = Field(description="Relevant names, as slugs.")
+    exemplar: tuple[str, ...] = Field(description="Exemplars as written.")
+    match: Match = Field(description="`any`: the exemplars are one right answer; `all`: each class is one.")
+    kind: str | None = Field(description="Kind of entry that is wanted.")
+    note: str | None = Field(description="For people.")
+    answerable: bool = Field(description="Whether the corpus holds an answer.")
+    question_type: QuestionType | None = Field(description="Type of the question.")
+    popularity: Popularity | None = Field(description="How often such a thing is asked.")
+    dynamism: Dynamism | None = Field(description="How fast the answer changes.")
+    language: str = Field(description="Language of the question.")
+    cluster_id: str = Field(description="Items that are not independent share one.")
+    split: Split | None = Field(description="What the item may be used for.")
+    origin: str | None = Field(description="Where the item comes from.")
+    line: int = Field(description="Line of its file, from 1.")
+
+    @property
+    def mode(self) -> Mode | None:
+        """How the row is graded: on its exemplars, else by name; None where nothing can be relevant."""
+        return "exemplar" if self.exemplar else "name" if self.relevant else None
+
+
+@dataclass(frozen=True)
+class GoldenSet:
+    """A frozen golden set."""
+
+    name: str
+    """Stem of the file."""
+    path: Path
+    items: tuple[GoldenItem, ...]
+    """The items that are asked, in the order of the file."""
+    superseded: int
+    """Rows that stay in the file as older versions of an item."""
+    digest: str
+    """SHA-256 (hex) of the frozen set, older versions included."""
+
+
+class Wrong(NamedTuple):
+    """One thing that is wrong in a row."""
+
+    field: str
+    what: str
+    todo: str
+
+
+class _Read(NamedTuple):
+    """A row that asks something."""
+
+    item: GoldenItem
+    written: dict[str, JsonValue]
+
+
+def read_golden_set(path: Path) -> GoldenSet:
+    """Read a golden set from a file of JSON Lines.
+
+    Raises:
+        BadInput: the file cannot be read, or rows are wrong; all faults are named with their line and field.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise BadInput([Fault(str(path), f"cannot be read: {error.strerror}", "mend the path")]) from None
+    return parse_golden_set(path, data)
+
+
+def parse_golden_set(path: Path, data: bytes) -> GoldenSet:
+    """Read a golden set from the bytes ``data`` of the file ``path``, which is only named in faults.
+
+    Raises:
+        BadInput: rows are wrong; all faults are named with their line and field.
+    """
+    read: list[_Read] = []
+    wrongs: list[tuple[int, Wrong]] = []
+    for line, text in _lines(data):
+        row, found = _read_line(line, text)
+        wrongs += [(line, wrong) for wrong in found]
+        if row is not None:
+            read.append(row)
+    if not read and not wrongs:
+        wrongs.append((0, Wrong("", "holds no row", "write at least one question")))
+    wrongs += _repeats(read)
+    if wrongs:
+        wrongs.sort(key=lambda numbered: numbered[0])
+        raise BadInput(Fault(_place(path, line, wrong.field), wrong.what, wrong.todo) for line, wrong in wrongs)
+    items = [row.item for row in _asked(read)]
+    return GoldenSet(path.stem, path, tuple(items), len(read) - len(items), frozen_digest(row.written for row in read))
+
+
+def frozen_digest(rows: Iterable[Mapping[str, JsonValue]]) -> str:
+    """Return the SHA-256 (hex) of a frozen set, the same for any order of its rows and of their keys.
+
+    Each row is full (``queryId`` and ``question``). ``createdAt`` is dropped, each row becomes canonical JSON, the
+    rows are sorted by id (the versions of one id by their text) and joined by LF.
+    """
+    frozen = [{key: value for key, value in row.items() if key != "createdAt"} for row in rows]
+    lines = [line for _, line in sorted((str(row["queryId"]), canonical_json(row)) for row in frozen)]
+    return hashlib.sha256("\n".join(lines).encode("utf-8")).hexdigest()
+
+
+def default_id(question: str) -> str:
+    """Return the id of an item that was given none: the first 16 hex digits of the SHA-256 of its text."""
+    return hashlib.sha256(question.encode("utf-8")).hexdigest()[:16]
+
+
+def in_row(value: object) -> str:
+    """Return ``value`` as it is shown in a message: text in quotes, cut where it is long."""
+    text = value if isinstance(value, str) else json.dumps(value)
+    short = text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + "…"
+    return repr(short) if isinstance(value, str) else short
+
+
+def _place(path: Path, line: int, field: str) -> str:
+    return " ".join(part for part in (str(path), f"line {line}" if line else "", field) if part)
+
+
+def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
+    # Only LF ends a line: JSON text may hold U+2028 and its like, which str.splitlines would cut at.
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        bare = line.strip()
+        if bare and not bare.startswith(b"#"):
+            yield number, bare
+
+
+def _read_line(line: int, text: bytes) -> tuple[_Read | None, list[Wrong]]:
+    wrongs = []
+    if text.startswith(_BOM):
+        wrongs.append(Wrong("", "starts with a byte order mark", "save the file as UTF-8 without one"))
+        text = text.removeprefix(_BOM).strip()
+        if not text or text.startswith(b"#"):
+            return None, wrongs
+    value, found = _json(text)
+    wrongs += found
+    if not isinstance(value, dict):
+        if not found:
+            wrongs.append(Wrong("", f"is no object: {in_row(value)}", _ONE_OBJECT))
+        return None, wrongs
+    given = {key: content for key, content in value.items() if content is not None}
+    row, found = _typed(given)
+    bad = {wrong.field.split(" ")[0] for wrong in found}
+    wrongs += [*found, *_row_faults(row, bad)]
+    question = row.question or row.query
+    return (None if question is None else _Read(_item(row, question, line), _full(given, question))), wrongs
+
+
+def _json(text: bytes) -> tuple[JsonValue, list[Wrong]]:
+    twice: list[Wrong] = []
+
+    def pairs(found: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
+        keys = [key for key, _ in found]
+        repeated = sorted({key for key in keys if keys.count(key) > 1})
+        twice.extend(Wrong(key, "the key occurs twice in the row", "keep one") for key in repeated)
+        return dict(found)
+
+    def constant(name: str) -> JsonValue:
+        raise json.JSONDecodeError(f"{name} is no value", name, 0)
+
+    try:
+        value: JsonValue = json.loads(text.decode("utf-8"), object_pairs_hook=pairs, parse_constant=constant)
+    except UnicodeDecodeError as error:
+        return None, [Wrong("", f"byte {error.start + 1} is not UTF-8", "save the file as UTF-8")]
+    except json.JSONDecodeError as error:
+        return None, [Wrong("", f"no JSON: {error.msg} at column {error.colno}", _ONE_OBJECT)]
+    except RecursionError:
+        return None, [Wrong("", "nested too deeply", _ONE_OBJECT)]
+    except ValueError:
+        return None, [Wrong("", "holds a number of too many digits", _ONE_OBJECT)]
+    return value, twice
+
+
+def _typed(given: Mapping[str, JsonValue]) -> tuple[GoldenRow, list[Wrong]]:
+    """Return the row, less its fields of the wrong type or of no known name, and what is wrong with those."""
+    wrongs = [_unknown(key) for key in given if key not in _KNOWN]
+    known = {key: content for key, content in given.items() if key in _KNOWN}
+    try:
+        return GoldenRow.model_validate(known), wrongs
+    except ValidationError as error:
+        bad = {found["loc"][0] for found in error.errors(include_url=False)}
+        rest = {key: content for key, content in known.items() if key not in bad}
+        return GoldenRow.model_validate(rest), wrongs + _type_faults(error)
+
+
+def _unknown(key: str) -> Wrong:
+    if key in LATER_FIELDS:
+        return Wrong(key, "this release does not read this field", "leave it out until a later one does")
+    return Wrong(key, "unknown field", f"use one of: {', '.join(_KNOWN)}")
+
+
+def _type_faults(error: ValidationError) -> list[Wrong]:
+    """Turn what pydantic found into one fault a field; the branches of a union are one fault."""
+    wrongs: dict[str, Wrong] = {}
+    for found in error.errors(include_url=False):
+        key, *below = found["loc"]
+        entry = [str(part + 1) for part in below if isinstance(part, int)]
+        field = " ".join([str(key), *entry])
+        says = _PATTERNS[str(key)] if found["type"] == "string_pattern_mismatch" else found["msg"]
+        if key == "exemplar" and not entry:
+            says = "neither text nor a list of texts"
+        wrongs[field] = Wrong(field, f"{says}: {in_row(found['input'])}", "mend the value")
+    # A list of which one member is wrong also fails as the text that it is not; the member says it better.
+    members = {field.split(" ")[0] for field in wrongs if " " in field}
+    return [wrong for field, wrong in wrongs.items() if field not in members]
+
+
+def _row_faults(row: GoldenRow, bad: Collection[str]) -> Iterator[Wrong]:
+    """Yield what is wrong between the fields of a row, but for what its ``bad`` fields would have said."""
+    if row.question is None and row.query is None and not {"question", "query"} & set(bad):
+        yield Wrong("question", "is missing", "write the question")
+    if row.question is not None and row.query is not None:
+        yield Wrong("query", "stands beside `question`", "keep one of them")
+    if not {"relevant", "exemplar", "answerable", "questionType", *LATER_FIELDS} & set(bad):
+        yield from _relevance_faults(row)
+    yield from _name_faults(row.relevant or [])
+    yield from _exemplar_faults(_as_tuple(row.exemplar))
+    if row.match is not None and not row.exemplar and "exemplar" not in bad:
+        yield Wrong("match", "stands without an exemplar, to which alone it applies", "leave it out, or add exemplars")
+    if row.created_at is not None and not _is_time(row.created_at):
+        yield Wrong("createdAt", f"no ISO 8601 time: {in_row(row.created_at)}", "write it like 2026-07-01T00:00:00Z")
+
+
+def _relevance_faults(row: GoldenRow) -> Iterator[Wrong]:
+    if row.question_type == "false_premise" and row.answerable:
+        yield Wrong("answerable", "is true for a false premise", "a false premise has no answer: leave it out")
+    elif _answerable(row):
+        if not row.relevant and not row.exemplar:
+            yield Wrong("relevant", "no name and no exemplar says what answers", "add one, or `answerable: false`")
+    else:
+        for field, value in (("relevant", row.relevant), ("exemplar", row.exemplar)):
+            if value:
+                yield Wrong(field, "stands in a row that is not answerable", f"leave out `{field}` or `answerable`")
+
+
+def _name_faults(names: Sequence[str]) -> Iterator[Wrong]:
+    for place, name in enumerate(names, start=1):
+        if slug(name) != name:
+            yield Wrong(f"relevant {place}", f"no entry can be called {in_row(name)}", "write the catalogue's slug")
+        if name in names[: place - 1]:
+            yield Wrong(f"relevant {place}", f"names {in_row(name)} again", "keep one")
+
+
+def _exemplar_faults(exemplars: Sequence[str]) -> Iterator[Wrong]:
+    for place, exemplar in enumerate(exemplars, start=1):
+        tap, separator, path = exemplar.partition("::")
+        if not CLASS_EXEMPLAR.fullmatch(exemplar) and not (tap and separator and path):
+            todo = "write `tap::path`, or `class:` and the 64 hex digits of a body digest"
+            yield Wrong(f"exemplar {place}", f"names no entry: {in_row(exemplar)}", todo)
+        if exemplar in exemplars[: place - 1]:
+            yield Wrong(f"exemplar {place}", f"names {in_row(exemplar)} again", "keep one")
+
+
+def _is_time(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _answerable(row: GoldenRow) -> bool:
+    return row.question_type != "false_premise" if row.answerable is None else row.answerable
+
+
+def _as_tuple(exemplar: str | list[str] | None) -> tuple[str, ...]:
+    return (exemplar,) if isinstance(exemplar, str) else tuple(exemplar or ())
+
+
+def _full(given: Mapping[str, JsonValue], question: str) -> dict[str, JsonValue]:
+    """Return a row as it is frozen: as written, its text under `question`, and with its id."""
+    written = {key: value for key, value in given.items() if key != "query"}
+    return {"queryId": default_id(question), **written, "question": question}
+
+
+def _item(row: GoldenRow, question: str, line: int) -> GoldenItem:
+    query_id = row.query_id or default_id(question)
+    return GoldenItem(
+        query_id=query_id,
+        item_version=row.item_version or 1,
+        question=question,
+        relevant=tuple(row.relevant or ()),
+        exemplar=_as_tuple(row.exemplar),
+        match=row.match or "any",
+        kind=row.kind,
+        note=row.note,
+        answerable=_answerable(row),
+        question_type=row.question_type,
+        popularity=row.popularity,
+        dynamism=row.dynamism,
+        language=row.language or "en",
+        cluster_id=row.cluster_id or query_id,
+        split=row.split,
+        origin=row.origin,
+        line=line,
+    )
+
+
+def _asked(read: Sequence[_Read]) -> list[_Read]:
+    """Return the rows of highest version of each id, in the order of the file."""
+    newest: dict[str, _Read] = {}
+    for row in read:
+        known = newest.setdefault(row.item.query_id, row)
+        if row.item.item_version > known.item.item_version:
+            newest[row.item.query_id] = row
+    return sorted(newest.values(), key=lambda row: row.item.line)
+
+
+def _repeats(read: Sequence[_Read]) -> Iterator[tuple[int, Wrong]]:
+    versions: dict[tuple[str, int], GoldenItem] = {}
+    for item in (row.item for row in read):
+        first = versions.setdefault((item.query_id, item.item_version), item)
+        if first is not item and _plain(first.question) == _plain(item.question):
+            yield item.line, Wrong("question", f"asks the same as line {first.line}", "keep one")
+        elif first is not item:
+            what = f"{in_row(item.query_id)}, version {item.item_version}, is the id of line {first.line} too"
+            yield item.line, Wrong("queryId", what, "give each item an id of its own, or raise its `item_version`")
+    questions: dict[str, GoldenItem] = {}
+    for item in (row.item for row in _asked(read)):
+        first = questions.setdefault(_plain(item.question), item)
+        if first is not item:
+            yield item.line, Wrong("question", f"asks the same as line {first.line}", "keep one")
+
+
+def _plain(question: str) -> str:
+    return " ".join(question.split()).casefold()

@@ -1,0 +1,233 @@
+"""What the rows of a golden set name in a corpus, and loud failure with candidates where they name nothing."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from pydantic import JsonValue
+
+from pipeline.catalog.names import name_from_path, slug
+from pipeline.errors import BadInput, Fault
+from pipeline.golden.items import CLASS_EXEMPLAR, GoldenItem, GoldenSet, in_row
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Key = TypeVar("Key", bound=Hashable)
+
+MOST_CANDIDATES = 5
+"""Candidates shown for a string that names nothing; the rest are counted."""
+
+
+class Resolved(NamedTuple):
+    """What an item names in a corpus."""
+
+    item: GoldenItem
+    classes: tuple[str, ...]
+    """Content classes of the exemplars, sorted, each once."""
+    ambiguous: bool
+    """Whether one of the relevant names has more than one class, so that by name is an upper bound."""
+    class_entries: int
+    """Entries of the corpus in ``classes``."""
+    name_entries: int
+    """Entries of the corpus that carry a relevant name."""
+
+
+@dataclass(frozen=True)
+class ResolvedSet:
+    """A golden set of which every row names something in a corpus."""
+
+    golden: GoldenSet
+    items: tuple[Resolved, ...]
+    """One for each item of the set, in its order."""
+
+    def facts(self) -> dict[str, JsonValue]:
+        """Return the counts of the set in this corpus."""
+        return {
+            "items": len(self.items),
+            "superseded": self.golden.superseded,
+            "by_exemplar": sum(resolved.item.mode == "exemplar" for resolved in self.items),
+            "by_name": sum(resolved.item.mode == "name" for resolved in self.items),
+            "ambiguous": sum(resolved.ambiguous for resolved in self.items),
+        }
+
+
+class Candidate(NamedTuple):
+    """An entry that an unresolved string may have meant."""
+
+    id: str
+    """``tap::path_text``."""
+    why: str
+
+
+class Proposal(NamedTuple):
+    """Candidates for a string that names nothing, one entry a content class."""
+
+    shown: tuple[Candidate, ...]
+    more: int
+    """Further classes that are not shown."""
+
+    def __str__(self) -> str:
+        if not self.shown:
+            return "no candidate in this corpus: mend the row or take it out"
+        listed = ", ".join(f"{candidate.id} ({candidate.why})" for candidate in self.shown)
+        return f"candidates: {listed}" + (f", and {self.more} more" if self.more else "")
+
+
+def resolve(
+    golden: GoldenSet, entries: pa.Table, earlier: Mapping[tuple[str, bytes], str] | None = None
+) -> ResolvedSet:
+    """Find what each item of ``golden`` names among ``entries``.
+
+    Args:
+        golden: the set.
+        entries: the rows of a corpus, with the columns tap, path, path_text, slug, class_id, body_sha256, empty_body.
+        earlier: body digests of entries of earlier corpora, by tap and path, to find where a body has gone.
+
+    Raises:
+        BadInput: strings that name nothing in the corpus, all of them, with candidates.
+    """
+    corpus = _Corpus(entries)
+    faults = [
+        Fault(f"{golden.path} line {item.line} {field}", what, str(proposal))
+        for item in golden.items
+        for field, what, proposal in _unresolved(item, corpus, earlier or {})
+    ]
+    if faults:
+        raise BadInput(faults)
+    return ResolvedSet(golden, tuple(_resolved(item, corpus) for item in golden.items))
+
+
+class _Corpus:
+    """The entries of a corpus as columns, with what is looked up in them."""
+
+    def __init__(self, entries: pa.Table) -> None:
+        # Byte order of (tap, path), so that candidates do not depend on the order of the table.
+        rows = entries.sort_by([("tap", "ascending"), ("path", "ascending")])
+        self.tap: list[str] = rows["tap"].to_pylist()
+        self.path: list[bytes] = rows["path"].to_pylist()
+        self.path_text: list[str] = rows["path_text"].to_pylist()
+        self.slug: list[str] = rows["slug"].to_pylist()
+        self.class_id: list[str] = rows["class_id"].to_pylist()
+        self.body: list[str] = rows["body_sha256"].to_pylist()
+        self.empty_body: list[bool] = rows["empty_body"].to_pylist()
+        self.by_identity = _rows_by(zip(self.tap, self.path, strict=True))
+        self.by_shown_identity = _rows_by(zip(self.tap, self.path_text, strict=True))
+        self.by_slug = _rows_by(self.slug)
+
+    @cached_property
+    def taps(self) -> frozenset[str]:
+        return frozenset(self.tap)
+
+    @cached_property
+    def by_path(self) -> Mapping[bytes, list[int]]:
+        return _rows_by(self.path)
+
+    @cached_property
+    def by_body(self) -> Mapping[str, list[int]]:
+        return _rows_by(self.body)
+
+    @cached_property
+    def by_class(self) -> Mapping[str, list[int]]:
+        return _rows_by(self.class_id)
+
+    @cached_property
+    def by_folded_slug(self) -> Mapping[str, list[int]]:
+        return _rows_by(slug.casefold() for slug in self.slug)
+
+    def exemplar(self, exemplar: str) -> list[int]:
+        """Return the rows that an exemplar names: entries of a class, or one entry; a path's own bytes come first."""
+        digest = CLASS_EXEMPLAR.fullmatch(exemplar)
+        if digest:
+            return self.by_body.get(digest[1], [])
+        tap, _, path = exemplar.partition("::")
+        return self.by_identity.get((tap, path.encode()), []) or self.by_shown_identity.get((tap, path), [])
+
+    def classes_of(self, rows: Iterable[int]) -> set[str]:
+        return {self.class_id[row] for row in rows}
+
+    def called(self, names: Collection[str]) -> list[tuple[str, list[int]]]:
+        """Return the rows that carry one of ``names``, then those that do but for its case."""
+        exact = sorted(row for name in set(names) for row in self.by_slug.get(name, []))
+        folded = {name.casefold() for name in names}
+        other = sorted(row for name in folded for row in self.by_folded_slug.get(name, []))
+        return [("same name", exact), ("same name in other case", other)]
+
+    def propose(self, guesses: Iterable[tuple[str, Iterable[int]]]) -> Proposal:
+        """Return one candidate a class, in the order of the guesses: why, and the rows."""
+        candidates: dict[str, Candidate] = {}
+        for why, rows in guesses:
+            for row in rows:
+                entry = f"{self.tap[row]}::{self.path_text[row]}"
+                candidates.setdefault(self.class_id[row], Candidate(entry, why))
+        listed = tuple(candidates.values())
+        return Proposal(listed[:MOST_CANDIDATES], max(0, len(listed) - MOST_CANDIDATES))
+
+
+def _rows_by(keys: Iterable[Key]) -> dict[Key, list[int]]:
+    rows: dict[Key, list[int]] = defaultdict(list)
+    for row, key in enumerate(keys):
+        rows[key].append(row)
+    return dict(rows)
+
+
+def _resolved(item: GoldenItem, corpus: _Corpus) -> Resolved:
+    classes = corpus.classes_of(row for exemplar in item.exemplar for row in corpus.exemplar(exemplar))
+    named = [corpus.by_slug[name] for name in item.relevant]
+    return Resolved(
+        item=item,
+        classes=tuple(sorted(classes)),
+        ambiguous=any(len(corpus.classes_of(rows)) > 1 for rows in named),
+        class_entries=sum(len(corpus.by_class[class_id]) for class_id in classes),
+        name_entries=sum(map(len, named)),
+    )
+
+
+def _unresolved(
+    item: GoldenItem, corpus: _Corpus, earlier: Mapping[tuple[str, bytes], str]
+) -> Iterator[tuple[str, str, Proposal]]:
+    """Yield the field, what is wrong, and candidates, for each string of a row that names nothing."""
+    for exemplar in item.exemplar:
+        trouble = _trouble(exemplar, corpus)
+        if trouble:
+            yield "exemplar", f"{in_row(exemplar)} {trouble}", _for_exemplar(exemplar, item, corpus, earlier)
+    for name in item.relevant:
+        if name not in corpus.by_slug:
+            pinned = sorted(row for exemplar in item.exemplar for row in corpus.exemplar(exemplar))
+            guesses = [*corpus.called([name]), ("the row's exemplar", pinned)]
+            yield "relevant", f"no entry is called {in_row(name)}", corpus.propose(guesses)
+
+
+def _trouble(exemplar: str, corpus: _Corpus) -> str | None:
+    rows = corpus.exemplar(exemplar)
+    if CLASS_EXEMPLAR.fullmatch(exemplar):
+        if not rows:
+            return "names nothing in the corpus: no entry has this body"
+        if any(corpus.empty_body[row] for row in rows):
+            return "names no class: it is an empty body, and those are never one content"
+        return None
+    if len(rows) > 1:
+        return f"names {len(rows)} entries whose paths read alike"
+    if rows:
+        return None
+    tap = exemplar.partition("::")[0]
+    reason = "the tap has no such entry" if tap in corpus.taps else f"no tap is called {in_row(tap)}"
+    return f"names nothing in the corpus: {reason}"
+
+
+def _for_exemplar(
+    exemplar: str, item: GoldenItem, corpus: _Corpus, earlier: Mapping[tuple[str, bytes], str]
+) -> Proposal:
+    """Propose, in this order: the same body elsewhere, the same path in another tap, entries of the same name."""
+    names = set(item.relevant)
+    if CLASS_EXEMPLAR.fullmatch(exemplar):
+        return corpus.propose(corpus.called(names))
+    tap, _, path = exemplar.partition("::")
+    same_body = corpus.by_body.get(earlier.get((tap, path.encode()), ""), [])
+    same_path = corpus.by_path.get(path.encode(), [])
+    names.add(slug(name_from_path(tap, path.encode())))
+    return corpus.propose([("same body", same_body), ("same path", same_path), *corpus.called(names)])

@@ -1,0 +1,234 @@
+"""The one module that meets Airflow: what each task of the DAG does, and the nightly DAG run in this process.
+
+A task finds its configuration and its night by name, calls one stage, and hands on ids. It imports Airflow only to run
+a DAG in this process; a worker needs nothing of the metadata database.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from pipeline import stages
+from pipeline.config import DEFAULT_FILE, Overrides, load
+from pipeline.errors import AssayError
+from pipeline.reports.feed import Night, NightRow, Step, read_night
+from pipeline.store import digest
+from pipeline.taps.snapshot import verdict
+from pipeline.terminal import Watch, err, show_night, show_taps
+from pipeline.workspace import Workspace, find_classes, find_corpus, now
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+    from airflow.sdk.definitions.dag import DAG
+
+# --- what each task does ----------------------------------------------------------------------------------------------
+
+
+def open_night(context: Context) -> str:
+    """Name the night of this DAG run: the same name at every retry."""
+    run = context["dag_run"]
+    return night_of(run.run_id, run.start_date or now())
+
+
+def night_of(run_id: str, started: datetime) -> str:
+    """Return the id of the night of a DAG run."""
+    return f"{started:%Y%m%dT%H%M%SZ}-{digest(run_id)[:8]}"
+
+
+def list_taps(context: Context, night: str) -> list[str]:
+    """Return the names of all taps of the list."""
+    with _workspace(context, night) as workspace:
+        return [tap.name for tap in workspace.settings.tap_list().taps]
+
+
+def snapshot(context: Context, night: str, tap: str) -> str:
+    """Read one tap. An outage is raised as such, so that the task is tried again; everything else fails at once."""
+    with _workspace(context, night) as workspace:
+        (row,) = [row for row in workspace.settings.tap_list().taps if row.name == tap]
+        verdict([stages.read_tap(workspace, row)])
+        return tap
+
+
+def corpus(context: Context, night: str) -> str:
+    """Put the taps together; return the corpus digest."""
+    with _workspace(context, night) as workspace:
+        return stages.corpus(workspace).digest
+
+
+def classes(context: Context, night: str) -> str:
+    """Group the entries; return the artifact's key."""
+    with _workspace(context, night) as workspace:
+        return stages.classes(workspace, find_corpus(workspace)).key
+
+
+def resolve(context: Context, night: str) -> list[str]:
+    """Resolve every golden row; return the engines to evaluate."""
+    with _workspace(context, night) as workspace:
+        stages.resolve(workspace, find_classes(workspace, find_corpus(workspace)))
+        return sorted(workspace.settings.engines)
+
+
+def evaluate(context: Context, night: str, engine: str) -> list[str]:
+    """Index, rank and score every set with one engine; return the artifacts' keys."""
+    with _workspace(context, night) as workspace:
+        at = stages.place(workspace)
+        return [made.key for made in stages.evaluate(workspace, at.corpus, at.grouped, engine, at.sets)]
+
+
+def publish(context: Context, night: str) -> str:
+    """Publish the run; return its id, which is also what the feed's asset carries."""
+    with _workspace(context, night) as workspace:
+        at = stages.place(workspace)
+        published = stages.publish(workspace, at.corpus, at.grouped, at.sets)
+        for outlet in context["outlet_events"]:
+            context["outlet_events"][outlet].extra = {"run_id": published.run_id, "corpus": at.corpus.digest}
+        return published.run_id
+
+
+def close_night(context: Context, night: str) -> None:
+    """Write the night into the feed, whatever came out."""
+    workspace = _bare_workspace(context, night)
+    run = context["dag_run"]
+    logical = run.logical_date
+    started = run.start_date or now()
+    workspace.night.close(
+        started, now(), logical_date=None if logical is None else logical.isoformat(), trigger=str(run.run_type)
+    )
+
+
+def _bare_workspace(context: Context, night: str) -> Workspace:
+    # A relative path of the DAG's parameter is relative to the project, the folder above that of the DAG's file.
+    project = Path(context["dag"].fileloc).resolve().parent.parent
+    settings = load(Overrides(config=project / str(context["params"]["config"])))
+    return Workspace(settings, Night(settings.store, night), _watch)
+
+
+@contextmanager
+def _workspace(context: Context, night: str) -> Iterator[Workspace]:
+    """Open the workspace of a task. What stops the task is noted in the night, in words and with its exit code."""
+    workspace = _bare_workspace(context, night)
+    try:
+        yield workspace
+    except AssayError as error:
+        workspace.night.failed(error)
+        raise
+
+
+# --- the nightly DAG in this process ----------------------------------------------------------------------------------
+
+_watch: Callable[[Step], None] = lambda step: None  # noqa: E731
+
+
+def main() -> None:
+    """Run the nightly DAG in this process: no retries, Airflow's own log in a file, the exit code of the night."""
+    config = Path(os.environ.get("ASSAY_CONFIG") or DEFAULT_FILE).absolute()
+    home = Path(os.environ.get("AIRFLOW_HOME") or ".airflow").absolute()
+    try:
+        night = run_in_process(config, home)
+    except AssayError as error:
+        sys.exit(_fail(str(error), error.exit_code))
+    if night.exit_code:
+        if any(state.state != "ok" for state in night.taps):
+            show_taps(night.taps, err)
+        sys.exit(_fail(night.error or night.status, night.exit_code))
+    settings = load(Overrides(config=config))
+    workspace = Workspace(settings, Night(settings.store, night.night))
+    at = stages.place(workspace)
+    show_night(stages.published_as(workspace, at.corpus, at.grouped, at.sets), night)
+
+
+def _fail(text: str, exit_code: int) -> int:
+    for line in text.splitlines():
+        print(f"assay: {line}", file=sys.stderr)
+    return exit_code
+
+
+def run_in_process(config: Path, home: Path) -> NightRow:
+    """Run the DAG once with ``dag.test`` and return its night.
+
+    Raises:
+        BadInput: the configuration is wrong.
+    """
+    global _watch
+    store = load(Overrides(config=config)).store  # a wrong configuration is told before Airflow starts
+    log = home / "airflow.log"
+    prepare_airflow(home)
+    with _output_into(log) as console, Watch(console=console) as watch:
+        _watch = watch
+        dag = load_dag("nightly_evaluation")
+        for task in dag.tasks:
+            task.retries = 0
+        run = dag.test(logical_date=None, run_conf={"config": str(config)})
+        states = {str(instance.state) for instance in run.get_task_instances()}
+    night = read_night(store, night_of(run.run_id, run.start_date))
+    # A run is green when its leaves are; what counts is every task.
+    if night.exit_code == 0 and not states <= {"success"}:
+        return night.model_copy(update={"exit_code": 1, "error": f"a task failed; see {log}"})
+    return night
+
+
+def prepare_airflow(home: Path) -> None:
+    """Set what Airflow reads when it is imported. What the environment says already stands."""
+    home.mkdir(parents=True, exist_ok=True)
+    secret = home / "jwt-secret"
+    if not secret.exists():
+        secret.touch(mode=0o600)
+        secret.write_text(secrets.token_hex(64), encoding="ascii")
+    for name, value in {
+        "AIRFLOW_HOME": str(home),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(Path("dags").absolute()),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__PARALLELISM": "2",
+        "AIRFLOW__LOGGING__LOGGING_LEVEL": "WARNING",
+        "AIRFLOW__API_AUTH__JWT_SECRET": secret.read_text(encoding="ascii"),
+    }.items():
+        os.environ.setdefault(name, value)
+
+
+def load_dag(name: str) -> DAG:
+    """Migrate Airflow's database where its version changed, and return the DAG, bound in its own module."""
+    import airflow
+    from airflow.utils.db import initdb
+
+    stamp = Path(os.environ["AIRFLOW_HOME"]) / "migrated"
+    if not stamp.exists() or stamp.read_text(encoding="ascii") != airflow.__version__:
+        initdb()
+        stamp.write_text(airflow.__version__, encoding="ascii")
+    from airflow.dag_processing.dagbag import DagBag
+
+    bag = DagBag(os.environ["AIRFLOW__CORE__DAGS_FOLDER"])
+    if bag.import_errors:
+        raise RuntimeError(f"a DAG cannot be read: {bag.import_errors}")
+    return bag.dags[name]
+
+
+@contextmanager
+def _output_into(log: Path) -> Iterator[Console]:
+    """Send everything that Airflow prints into ``log``; yield a console on the true standard error."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = [os.dup(descriptor) for descriptor in (1, 2)]
+    with log.open("ab") as file, os.fdopen(os.dup(kept[1]), "w", encoding="utf-8") as terminal:
+        for descriptor in (1, 2):
+            os.dup2(file.fileno(), descriptor)
+        try:
+            yield Console(file=terminal, highlight=False, soft_wrap=True)
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            for descriptor, original in zip((1, 2), kept, strict=True):
+                os.dup2(original, descriptor)
+                os.close(original)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""The files of a published run: its tables, put together from what the stages left, and the page drawn from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pipeline import __version__
+from pipeline.golden.items import GoldenSet
+from pipeline.records import Table, parquet_bytes
+from pipeline.reports.feed import EngineRow, GoldenSetRow, PassedOver, RunRow, StageRow, TapRow, with_run_id
+from pipeline.store import Artifact, canonical_json
+from pipeline.tables import RUN_TABLES
+from pipeline.taps.snapshot import TapManifest
+from pipeline.workspace import (
+    STAGES,
+    Corpus,
+    Files,
+    Workspace,
+    engine_fingerprint,
+    find_scores,
+    find_snapshot,
+    identity_of,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def run_files(
+    workspace: Workspace,
+    run_id: str,
+    corpus: Corpus,
+    grouped: Artifact,
+    sets: Sequence[GoldenSet],
+) -> Files:
+    """Return every file of the run's folder, by name. They follow from the store alone: same run, same bytes."""
+    from pipeline.reports.page import render
+
+    tables = {
+        "runs": RUN_TABLES["runs"].from_rows([_run_row(workspace, run_id, corpus, grouped, sets)]),
+        "taps": RUN_TABLES["taps"].from_rows(_tap_rows(workspace, run_id, corpus, grouped)),
+        "entries": with_run_id(_read(workspace, grouped, "entries"), run_id),
+        "classes": with_run_id(_read(workspace, grouped, "classes"), run_id),
+    }
+    scores = find_scores(workspace, corpus, grouped, sets)
+    for name in ("rankings", "items", "metrics"):
+        tables[name] = with_run_id(_joined(workspace, scores, RUN_TABLES[name]), run_id)
+    page = render(tables)
+    files = {f"{name}.parquet": parquet_bytes(table) for name, table in tables.items()}
+    return {**files, "report.html": page.html, **page.images}
+
+
+def _read(workspace: Workspace, made: Artifact, name: str) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    return pq.read_table(workspace.store.path(made, f"{name}.parquet"))
+
+
+def _joined(workspace: Workspace, scores: Sequence[Artifact], table: Table) -> pa.Table:
+    import pyarrow as pa
+
+    parts = [_read(workspace, made, table.name) for made in scores]
+    return table.sort(pa.concat_tables(parts))
+
+
+def _run_row(
+    workspace: Workspace, run_id: str, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]
+) -> RunRow:
+    return RunRow(
+        run_id=run_id,
+        corpus=corpus.digest,
+        taps=len(corpus.taps),
+        entries=int(str(grouped.facts["entries"])),
+        classes=int(str(grouped.facts["classes"])),
+        class_rule=workspace.settings.config.class_rule,
+        package_version=__version__,
+        engines=[
+            EngineRow(
+                engine=name,
+                fingerprint=engine_fingerprint(workspace, corpus, name),
+                options=canonical_json(engine.options.model_dump()),
+            )
+            for name, engine in sorted(workspace.settings.engines.items())
+        ],
+        golden_sets=[GoldenSetRow(name=golden.name, digest=golden.digest, items=len(golden.items)) for golden in sets],
+        stages=[StageRow(stage=stage.name, version=stage.version) for stage in STAGES],
+        configuration=canonical_json(identity_of(workspace, corpus, sets)),
+        status="ok",
+    )
+
+
+def _tap_rows(workspace: Workspace, run_id: str, corpus: Corpus, grouped: Artifact) -> list[TapRow]:
+    from pipeline.classes.group import NO_MIRRORS, mirrors_by_tap
+
+    mirrors = mirrors_by_tap(_read(workspace, grouped, "entries"))
+    rows = []
+    for tap, made in zip(corpus.taps, corpus.catalogs, strict=True):
+        manifest = TapManifest.model_validate(find_snapshot(workspace, tap).facts)
+        facts = made.facts
+        copies = mirrors.get(tap.name, NO_MIRRORS)
+        entries = int(str(facts["entries"]))
+        rows.append(
+            TapRow(
+                run_id=run_id,
+                tap=tap.name,
+                pin=str(tap.pin),
+                tree=manifest.tree,
+                committed=manifest.committed,
+                licence=manifest.licence,
+                role=tap.role,
+                duplication=(copies.intra_tap + copies.cross_tap) / entries if entries else None,
+                files=manifest.files,
+                passed_over=[
+                    PassedOver(reason=reason, files=files) for reason, files in sorted(manifest.passed_over.items())
+                ],
+                intra_tap_mirrors=copies.intra_tap,
+                cross_tap_mirrors=copies.cross_tap,
+                renamed_mirrors=copies.renamed,
+                **{name: int(str(facts[name])) for name in _CATALOG_COUNTS},
+            )
+        )
+    return rows
+
+
+_CATALOG_COUNTS = (
+    "entries",
+    "skills",
+    "rules",
+    "workflows",
+    "classes",
+    "empty_bodies",
+    "links",
+    "parse_ok",
+    "parse_recovered",
+    "parse_lenient",
+    "parse_none",
+)

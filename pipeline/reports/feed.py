@@ -1,0 +1,326 @@
+"""The feed: published runs as Parquet for dashboards, and the nights that made them.
+
+A run is content-addressed: its id follows from what was measured and how, never from when or where. A night is a
+circumstance: when it ran, how long, what was fetched. Readers glob ``run=*/`` and never see part of a run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from pydantic import Field, JsonValue
+
+from pipeline.records import Record, Table
+from pipeline.store import Stage, Store, canonical_json, digest
+from pipeline.taps.snapshot import TapState
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FEED = Stage("feed", 1)
+"""Version of the published form: tables, page and charts."""
+
+StepSource = Literal["computed", "fetched", "store"]
+
+
+class EngineRow(Record):
+    """An engine of a run."""
+
+    engine: str = Field(description="Name of the engine.")
+    fingerprint: str = Field(description="Digest of engine, version, tokenizer, parameters, class rule and corpus.")
+    options: str = Field(description="Options of the engine, as canonical JSON.")
+
+
+class GoldenSetRow(Record):
+    """A golden set of a run."""
+
+    name: str = Field(description="Name of the set: the stem of its file.")
+    digest: str = Field(description="Digest of the frozen set.")
+    items: int = Field(description="Items in the set.")
+
+
+class StageRow(Record):
+    """The version of a stage."""
+
+    stage: str = Field(description="Name of the stage.")
+    version: int = Field(description="Version of the stage.")
+
+
+class RunRow(Record):
+    """An evaluation: everything that identifies it, and its counts."""
+
+    run_id: str = Field(description="Digest of everything that can change a result.")
+    corpus: str = Field(description="Corpus digest: sha256 of the sorted lines `name pin`.")
+    taps: int = Field(description="Taps in the corpus.")
+    entries: int = Field(description="Entries in the corpus.")
+    classes: int = Field(description="Content classes; each empty body is one.")
+    class_rule: str = Field(description="The class rule in force.")
+    package_version: str = Field(description="Version of the feed's schema and of the package's stages, as one text.")
+    engines: list[EngineRow] = Field(description="Engines that were evaluated.")
+    golden_sets: list[GoldenSetRow] = Field(description="Golden sets that were scored.")
+    stages: list[StageRow] = Field(description="Version of each stage.")
+    configuration: str = Field(description="Options that can change a result, as canonical JSON.")
+    status: str = Field(description="`ok`: published runs are whole.")
+
+
+class PassedOver(Record):
+    """Files of a tap that were not read, by reason."""
+
+    reason: str = Field(description="Why they were passed over.")
+    files: int = Field(description="How many.")
+
+
+class TapRow(Record):
+    """A tap in a run."""
+
+    run_id: str = Field(description="The run.")
+    tap: str = Field(description="owner/repo.")
+    pin: str = Field(description="Full commit id.")
+    tree: str = Field(description="Tree id of the commit.")
+    committed: str = Field(description="Date of the commit, UTC.")
+    licence: str | None = Field(description="SPDX guess from the licence file; null where none was recognised.")
+    role: str = Field(description="`target` or `scale`.")
+    entries: int = Field(description="Entries.")
+    skills: int = Field(description="Entries that are skills.")
+    rules: int = Field(description="Entries that are rules.")
+    workflows: int = Field(description="Entries that are workflows.")
+    classes: int = Field(description="Content classes within the tap, rule `body`; each empty body is one.")
+    intra_tap_mirrors: int = Field(description="Entries that repeat an earlier entry of the same tap.")
+    cross_tap_mirrors: int = Field(description="Entries that repeat an entry of an earlier tap.")
+    renamed_mirrors: int = Field(description="Mirrors under another name.")
+    duplication: float | None = Field(description="Share of its entries that are mirrors; null without entries.")
+    empty_bodies: int = Field(description="Entries without a word in the body.")
+    links: int = Field(description="Entries read through a symbolic link.")
+    parse_ok: int = Field(description="Entries whose front matter is valid YAML.")
+    parse_recovered: int = Field(description="Entries whose front matter was valid after quoting.")
+    parse_lenient: int = Field(description="Entries whose front matter was read line by line.")
+    parse_none: int = Field(description="Entries without front matter.")
+    files: int = Field(description="Files in the tree.")
+    passed_over: list[PassedOver] = Field(description="Files that were not read, by reason.")
+
+
+class NightStep(Record):
+    """What a stage did in a night."""
+
+    stage: str = Field(description="Name of the stage.")
+    computed: int = Field(description="Outputs that were made.")
+    served: int = Field(description="Outputs that the store already had.")
+    seconds: float = Field(description="Time it took, summed over its outputs.")
+
+
+class NightRow(Record):
+    """A night: a circumstance, exempt from byte equality."""
+
+    night: str = Field(description="Id of the night: its start and a random tail.")
+    run_id: str | None = Field(description="The run that came out; null where none did.")
+    logical_date: str | None = Field(description="The scheduler's date, UTC; null for runs without one.")
+    trigger: str = Field(description="`command`, or the scheduler's kind of run.")
+    started: str = Field(description="Start, UTC.")
+    seconds: float = Field(description="Duration.")
+    status: str = Field(description="`ok`, or the kind of failure.")
+    exit_code: int = Field(description="0, 1, 2 or 75.")
+    error: str | None = Field(description="Why it failed; null where it did not.")
+    taps: list[TapState] = Field(description="State and source of each tap.")
+    steps: list[NightStep] = Field(description="What each stage made and what the store served.")
+
+
+RUNS = Table("runs", RunRow, ("run_id",))
+TAPS = Table("taps", TapRow, ("run_id", "tap"))
+NIGHTS = Table("nights", NightRow, ("night",))
+
+
+class Step(Record):
+    """One output of one stage in one night."""
+
+    stage: str
+    subject: str
+    source: StepSource
+    seconds: float
+
+
+class Failure(Record):
+    """What stopped a step."""
+
+    status: str
+    exit_code: int
+    error: str
+
+
+class Outcome(Record):
+    """The run that came out of a night."""
+
+    run_id: str
+
+
+_UNFINISHED = Failure(status="Unfinished", exit_code=1, error="the night ended before a run was published")
+
+
+class Latest(Record):
+    """`feed/latest.json`: which run was published last."""
+
+    run_id: str = Field(description="The run.")
+    folder: str = Field(description="Its folder, relative to the feed.")
+
+
+R = TypeVar("R", bound=Record)
+
+
+class Night:
+    """The notes of a night that is running: one line a step, appended from any process."""
+
+    def __init__(self, store: Store, night: str) -> None:
+        self.store = store
+        self.id = night
+
+    @staticmethod
+    def new_id(started: datetime) -> str:
+        """Return an id that sorts by start and that no other night has."""
+        return f"{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+
+    @property
+    def _notes(self) -> Path:
+        return self.store.nights / f"{self.id}.jsonl"
+
+    def note(self, record: Step | TapState | Failure | Outcome) -> None:
+        """Append a step, or the state of a tap. One short write, so that processes do not mix their lines."""
+        line = canonical_json({type(record).__name__: record.model_dump()}) + "\n"
+        self._notes.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self._notes, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            os.write(descriptor, line.encode("utf-8"))
+        finally:
+            os.close(descriptor)
+
+    def failed(self, error: BaseException) -> None:
+        """Note what stopped a step. It tells only where no run comes out: a step that is tried again may succeed."""
+        exit_code = int(getattr(error, "exit_code", 1))
+        self.note(Failure(status=type(error).__name__, exit_code=exit_code, error=str(error) or type(error).__name__))
+
+    def came_out(self, run_id: str) -> None:
+        """Note the run that came out."""
+        self.note(Outcome(run_id=run_id))
+
+    def steps(self) -> list[Step]:
+        """Return the steps noted so far, in order."""
+        return self._noted(Step)
+
+    def tap_states(self) -> list[TapState]:
+        """Return the last state noted of each tap, by name."""
+        return [state for _, state in sorted({state.name: state for state in self._noted(TapState)}.items())]
+
+    def row(self, started: datetime, ended: datetime, logical_date: str | None, trigger: str) -> NightRow:
+        """Sum the notes up: the run that came out, or the failure that weighs most (2 before 1 before 75)."""
+        outcomes = self._noted(Outcome)
+        weight = {2: 0, 1: 1, 75: 2}
+        failures = sorted(self._noted(Failure), key=lambda failure: weight.get(failure.exit_code, 3))
+        failure = None if outcomes else next(iter(failures), _UNFINISHED)
+        return NightRow(
+            night=self.id,
+            run_id=outcomes[-1].run_id if outcomes else None,
+            logical_date=logical_date,
+            trigger=trigger,
+            started=f"{started:%Y-%m-%dT%H:%M:%SZ}",
+            seconds=round((ended - started).total_seconds(), 3),
+            status="ok" if failure is None else failure.status,
+            exit_code=0 if failure is None else failure.exit_code,
+            error=None if failure is None else failure.error,
+            taps=self.tap_states(),
+            steps=summary(self.steps()),
+        )
+
+    def close(
+        self, started: datetime, ended: datetime, logical_date: str | None = None, trigger: str = "command"
+    ) -> NightRow:
+        """Write the night into the feed and drop its notes; return its row."""
+        row = self.row(started, ended, logical_date, trigger)
+        self.store.replace(night_file(self.store, self.id), NIGHTS.to_bytes(NIGHTS.from_rows([row])))
+        self._notes.unlink(missing_ok=True)
+        return row
+
+    def _noted(self, record: type[R]) -> list[R]:
+        return [record.model_validate(note[record.__name__]) for note in self._read() if record.__name__ in note]
+
+    def _read(self) -> list[dict[str, object]]:
+        try:
+            lines = self._notes.read_text(encoding="utf-8").splitlines()
+        except FileNotFoundError:
+            return []
+        return [json.loads(line) for line in lines]
+
+
+def summary(steps: Sequence[Step]) -> list[NightStep]:
+    """Count, for each stage in the order it first ran, what was made and what the store served."""
+    by_stage: dict[str, list[Step]] = {}
+    for step in steps:
+        by_stage.setdefault(step.stage, []).append(step)
+    return [
+        NightStep(
+            stage=stage,
+            computed=sum(step.source != "store" for step in done),
+            served=sum(step.source == "store" for step in done),
+            seconds=round(sum(step.seconds for step in done), 3),
+        )
+        for stage, done in by_stage.items()
+    ]
+
+
+def night_file(store: Store, night: str) -> Path:
+    """Return where the night is published."""
+    return store.feed / "nights" / f"{night}.parquet"
+
+
+def read_night(store: Store, night: str) -> NightRow:
+    """Read a night that was closed."""
+    import pyarrow.parquet as pq
+
+    (row,) = pq.read_table(night_file(store, night)).to_pylist()
+    return NightRow.model_validate(row)
+
+
+def run_folder(store: Store, run_id: str) -> Path:
+    """Return where the run is published."""
+    return store.feed / f"run={run_id}"
+
+
+def run_id_of(identity: Mapping[str, JsonValue]) -> str:
+    """Return the id of the evaluation that ``identity`` describes: a digest, so the same inputs give the same id."""
+    return digest(dict(identity))
+
+
+def publish(store: Store, run_id: str, files: Mapping[str, bytes]) -> Path:
+    """Publish a run by one rename of its folder, then point ``latest.json`` to it; return the folder."""
+    store.publish(files, run_folder(store, run_id))
+    return point_to(store, run_id)
+
+
+def point_to(store: Store, run_id: str) -> Path:
+    """Make ``latest.json`` name the published run, leaving the file alone where it does so already."""
+    latest = store.feed / "latest.json"
+    pointer = Latest(run_id=run_id, folder=f"run={run_id}")
+    text = canonical_json(pointer.model_dump()).encode("utf-8") + b"\n"
+    if not latest.exists() or latest.read_bytes() != text:
+        store.replace(latest, text)
+    return run_folder(store, run_id)
+
+
+def with_run_id(table: pa.Table, run_id: str) -> pa.Table:
+    """Put the run's id before the columns of ``table``."""
+    import pyarrow as pa
+
+    schema = published_schema(table.schema)
+    return table.add_column(0, schema.field(0), pa.array([run_id] * table.num_rows, type=pa.string()))
+
+
+def published_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the schema of a table in the feed: the run's id is its first column."""
+    import pyarrow as pa
+
+    if schema.names[0] == "run_id":
+        return schema
+    return schema.insert(0, pa.field("run_id", pa.string(), nullable=False, metadata={"description": "The run."}))

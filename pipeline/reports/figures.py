@@ -1,0 +1,264 @@
+"""The charts of the page: which rows of a run each is drawn from, and what stands beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from pipeline.reports.charts import Bar, Drawing, Estimate, Point, Size, Spec, bars, curves, dots, drawn
+from pipeline.reports.reading import (
+    DEPTHS,
+    GRADINGS,
+    HEADLINE,
+    NOTHING,
+    Feed,
+    Row,
+    between,
+    cell_of,
+    count_of,
+    counted,
+    left_out,
+    number_of,
+    text_of,
+)
+
+FACETS = ("kind", "mode", "question_type", "popularity", "dynamism", "split", "language")
+RANK_BANDS = ((1, 1), (2, 3), (4, 10), (11, 100))
+KINDS = {"skills": "skill", "rules": "rule", "workflows": "workflow"}
+MOST_BARS = 40
+MOST_FACET_ROWS = 60
+
+
+class Figure(NamedTuple):
+    """A chart with what stands beside it."""
+
+    name: str
+    title: str
+    note: str
+    drawing: Drawing | None
+    """None where there is nothing to draw; the note says why."""
+    head: tuple[str, ...]
+    rows: Sequence[tuple[str, ...]]
+    """The numbers of the chart as a table, for those who cannot see it."""
+
+
+def figures(feed: Feed) -> list[Figure]:
+    """Draw all charts of a run, in the order of the page."""
+    return [
+        _headline_figure(feed),
+        _facet_figure(feed),
+        _depth_figure(feed),
+        _rank_figure(feed),
+        _duplication_figure(feed),
+        _composition_figure(feed),
+    ]
+
+
+def _figure(
+    name: str,
+    title: str,
+    note: str,
+    make: Callable[[Size], Spec] | None,
+    head: tuple[str, ...],
+    rows: Sequence[tuple[str, ...]],
+) -> Figure:
+    drawing = None if make is None else drawn(make, f"{title}. {note} The same numbers stand in the table beside it.")
+    return Figure(name, title, note, drawing, head, rows)
+
+
+def _headline_figure(feed: Feed) -> Figure:
+    estimates, rows = [], []
+    for golden_set, engine in feed.evaluated:
+        for grading in feed.gradings:
+            for metric in HEADLINE:
+                row = feed.metric(golden_set, engine, grading, metric)
+                if row is not None:
+                    series = f"{engine}, {GRADINGS[grading]}"
+                    estimates.append(_estimate(row, golden_set, metric, series))
+                    rows.append((golden_set, engine, GRADINGS[grading], metric, *_figures_of(row)))
+    return _figure(
+        "headline",
+        "Headline measures",
+        "Dots are means over questions, lines their 95% intervals. Hollow and grey: too few questions to rely on."
+        if estimates
+        else "No measure was computed.",
+        dots(estimates, "mean over questions") if estimates else None,
+        ("golden set", "engine", "graded", "measure", *_MEAN_HEAD),
+        rows,
+    )
+
+
+def _facet_figure(feed: Feed) -> Figure:
+    found = [
+        row
+        for row in feed.metrics
+        if row["metric"] == "recall@10" and row["grading"] == "row" and row["facet"] in _telling_facets(feed)
+    ]
+    found.sort(key=lambda row: (text_of(row, "golden_set"), FACETS.index(text_of(row, "facet"))))
+    kept = found[:MOST_FACET_ROWS]
+    several = len({row["golden_set"] for row in kept}) > 1
+    estimates = [
+        _estimate(
+            row,
+            (f"{row['golden_set']} · " if several else "") + text_of(row, "facet").replace("_", " "),
+            text_of(row, "facet_value"),
+            text_of(row, "engine"),
+        )
+        for row in kept
+    ]
+    return _figure(
+        "facets",
+        "Recall at ten, by kind of question",
+        "Share of the right answers that stand in the first ten, for questions of each kind and way of grading. "
+        "Hollow and grey: fewer than 20 questions, no conclusion." + left_out(len(found) - len(kept), "metrics")
+        if estimates
+        else "No facet was computed.",
+        dots(estimates, "recall@10") if estimates else None,
+        ("golden set", "engine", "facet", "value of the facet", *_MEAN_HEAD),
+        [
+            (*(text_of(row, column) for column in ("golden_set", "engine", "facet", "facet_value")), *_figures_of(row))
+            for row in kept
+        ],
+    )
+
+
+def _telling_facets(feed: Feed) -> set[str]:
+    """Return the facets that divide the items: kind and mode always, others where they have more than one value."""
+    values: dict[str, set[str]] = {}
+    for row in feed.metrics:
+        values.setdefault(text_of(row, "facet"), set()).add(text_of(row, "facet_value"))
+    return {name for name in FACETS if len(values.get(name, ())) > (0 if name in ("kind", "mode") else 1)}
+
+
+def _depth_figure(feed: Feed) -> Figure:
+    points, rows = [], []
+    for golden_set, engine in feed.evaluated:
+        for k in DEPTHS:
+            row = feed.metric(golden_set, engine, "row", f"recall@{k}")
+            if row is None:
+                continue
+            rows.append((golden_set, engine, str(k), *_figures_of(row)))
+            value = number_of(row, "value")
+            if value is not None:
+                low, high = number_of(row, "ci_low"), number_of(row, "ci_high")
+                points.append(Point(golden_set, engine, k, value, low, high, f"{engine}: {_said(row)}"))
+    return _figure(
+        "depth",
+        "How deep one has to read",
+        "Share of the right answers among the first k hits, k on a logarithmic scale."
+        if points
+        else "No recall was computed.",
+        curves(points, "k, hits read", "recall@k", DEPTHS) if points else None,
+        ("golden set", "engine", "k", *_MEAN_HEAD),
+        rows,
+    )
+
+
+def _rank_figure(feed: Feed) -> Figure:
+    parts, rows = [], []
+    for golden_set, engine in feed.evaluated:
+        ranks = [item["first_relevant_rank"] for item in feed.items_of(golden_set, engine) if item["scored"]]
+        counts = {
+            between(low, high): sum(isinstance(rank, int) and low <= rank <= high for rank in ranks)
+            for low, high in RANK_BANDS
+        }
+        counts["not found"] = len(ranks) - sum(counts.values())
+        for band, count in counts.items() if ranks else ():
+            share = f"{count / len(ranks):.0%}"
+            tip = f"{engine}, first right answer at rank {band}: {count} of {len(ranks)} questions"
+            parts.append(Bar(golden_set, band, engine, count, f"{count:,} ({share})", tip))
+            rows.append((golden_set, engine, band, f"{count:,}", share))
+    return _figure(
+        "ranks",
+        "Where the first right answer stands",
+        "Questions by the rank of their first right answer, after mirrors have left the ranking."
+        if parts
+        else "No question was scored.",
+        bars(parts, "questions", stacked=False) if parts else None,
+        ("golden set", "engine", "rank", "questions", "share"),
+        rows,
+    )
+
+
+def _duplication_figure(feed: Feed) -> Figure:
+    copied = [tap for tap in feed.taps if number_of(tap, "duplication")]
+    copied.sort(key=lambda tap: (-(number_of(tap, "duplication") or 0), text_of(tap, "tap")))
+    kept = copied[:MOST_BARS]
+    parts, rows = [], []
+    for tap in kept:
+        name, entries = text_of(tap, "tap"), count_of(tap, "entries")
+        for part, column in (("inside the tap", "intra_tap_mirrors"), ("of an earlier tap", "cross_tap_mirrors")):
+            mirrors = count_of(tap, column)
+            note = f"{number_of(tap, 'duplication'):.0%} of {entries:,}"
+            tip = f"{name}: {mirrors:,} of {entries:,} entries are mirrors {part}"
+            parts.append(Bar("", name, part, mirrors / entries, note, tip))
+        figures = (f"{count_of(tap, column):,}" for column in ("entries", "intra_tap_mirrors", "cross_tap_mirrors"))
+        rows.append((name, *figures, f"{number_of(tap, 'duplication'):.1%}"))
+    without = len(feed.taps) - len(copied)
+    return _figure(
+        "duplication",
+        "Duplication, by tap",
+        "Share of a tap's entries whose content stands in an earlier entry, of the same tap or of an earlier one. "
+        + (f"{counted(without, 'tap')} without any {'is' if without == 1 else 'are'} not drawn." if without else "")
+        + left_out(len(copied) - len(kept), "taps")
+        if parts
+        else "No entry repeats another.",
+        bars(parts, "share of the tap's entries", share=True) if parts else None,
+        ("tap", "entries", "mirrors inside", "mirrors of earlier taps", "share"),
+        rows,
+    )
+
+
+def _composition_figure(feed: Feed) -> Figure:
+    taps = sorted(feed.taps, key=lambda tap: (-count_of(tap, "entries"), text_of(tap, "tap")))
+    kept = taps[:MOST_BARS]
+    parts = [
+        Bar(
+            "",
+            text_of(tap, "tap"),
+            kind,
+            count_of(tap, column),
+            f"{count_of(tap, 'entries'):,}",
+            f"{tap['tap']}: {counted(count_of(tap, column), kind)} of {counted(count_of(tap, 'entries'), 'entry')}",
+        )
+        for tap in kept
+        for column, kind in KINDS.items()
+    ]
+    return _figure(
+        "composition",
+        "What the corpus is made of",
+        "Entries of each tap, by kind." + left_out(len(taps) - len(kept), "taps") if parts else "There is no tap.",
+        bars(parts, "entries") if parts else None,
+        ("tap", *KINDS, "entries"),
+        [(text_of(tap, "tap"), *(f"{count_of(tap, column):,}" for column in (*KINDS, "entries"))) for tap in kept],
+    )
+
+
+def _estimate(row: Row, panel: str, name: str, series: str) -> Estimate:
+    return Estimate(
+        panel=panel,
+        row=name,
+        series=series,
+        value=number_of(row, "value"),
+        low=number_of(row, "ci_low"),
+        high=number_of(row, "ci_high"),
+        n=count_of(row, "n"),
+        weak=row["label"] in ("insufficient items", "no items"),
+        tip=f"{name}, {series}: {_said(row)}",
+    )
+
+
+def _said(row: Row) -> str:
+    cell = cell_of(row)
+    between = f" ({cell.interval})" if cell.interval else ""
+    why = f", {cell.reason}" if cell.reason else ""
+    return f"{row['metric']} {cell.value}{between}, n {cell.n}, {cell.label}{why}, id {cell.id}"
+
+
+def _figures_of(row: Row) -> tuple[str, ...]:
+    """Return the cells that describe a mean in the table beside a chart, as named in ``_MEAN_HEAD``."""
+    cell = cell_of(row)
+    return (cell.value, cell.interval or NOTHING, str(cell.n), cell.reason or cell.label, cell.id)
+
+
+_MEAN_HEAD = ("value", "95% interval", "n", "label", "id")

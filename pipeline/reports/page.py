@@ -1,0 +1,414 @@
+"""The page of a run: one HTML file without a script, made from the feed's tables alone.
+
+Whatever comes from registries is hostile. Every text that the template prints is escaped and has its control
+characters written out, and the page's policy lets a browser run nothing and ask for nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from pipeline.reports.charts import brief, visible
+from pipeline.reports.figures import figures
+from pipeline.reports.reading import (
+    GRADINGS,
+    HEADLINE,
+    Cell,
+    Feed,
+    Row,
+    cell_of,
+    count_of,
+    counted,
+    names_of,
+    number_of,
+    records_of,
+    rows_of,
+    text_of,
+)
+from pipeline.reports.reading import metric_id as metric_id
+from pipeline.store import canonical_json
+
+if TYPE_CHECKING:
+    import jinja2
+    import pyarrow as pa
+
+CUT = 10
+"""An item fails when no right answer stands among this many first hits."""
+MOST_FAILURES = 60
+MOST_ROWS = 15
+MOST_WORDS = 80
+MOST_TAPS = 200
+
+
+class Page(NamedTuple):
+    """A run, to be read by people."""
+
+    html: bytes
+    """The whole page, UTF-8. It holds its charts and needs no other file."""
+    images: dict[str, bytes]
+    """The charts once more, as PNG, by file name."""
+
+
+class Measures(NamedTuple):
+    """The headline measures of one engine on one golden set."""
+
+    golden_set: str
+    engine: str
+    sentence: str
+    label: str
+    anchor: str
+    gradings: tuple[str, ...]
+    rows: list[tuple[str, list[Cell]]]
+
+
+class Hit(NamedTuple):
+    """An entry that was ranked."""
+
+    rank: int
+    name: str
+    tap: str
+    path: str
+    description: str
+    score: str
+    right: bool
+
+
+class Miss(NamedTuple):
+    """An item whose right answer does not stand among the first ten."""
+
+    query_id: str
+    question: str
+    outcome: str
+    wanted: list[str]
+    hits: list[Hit]
+
+
+class Cut(NamedTuple):
+    """The first rows of a long list, and how many were left out."""
+
+    rows: Sequence[object]
+    more: int
+
+
+def render(tables: Mapping[str, pa.Table]) -> Page:
+    """Make the page of a run from its tables of the feed. The same tables give the same bytes, whatever their order.
+
+    Raises:
+        MissingArtifact: one of ``TABLES`` is not there.
+    """
+    feed = Feed(tables)
+    drawn = figures(feed)
+    html = _template().render(
+        run=feed.run,
+        short=text_of(feed.run, "run_id")[:12],
+        counts=_counts(feed),
+        measures=_measures(feed),
+        figures=drawn,
+        failures=_failures(feed),
+        unscored=_unscored(feed),
+        unanswerable=_unanswerable(feed),
+        words=_unknown_words(feed),
+        taps=Cut(feed.taps[:MOST_TAPS], max(0, len(feed.taps) - MOST_TAPS)),
+        homonyms=_homonyms(feed),
+        classes=_largest_classes(feed),
+        options=_options(str(feed.run["configuration"])),
+    )
+    return Page(
+        html=html.encode("utf-8"),
+        images={f"{figure.name}.png": figure.drawing.png for figure in drawn if figure.drawing is not None},
+    )
+
+
+def _counts(feed: Feed) -> list[tuple[str, int]]:
+    items = sum(count_of(golden_set, "items") for golden_set in records_of(feed.run, "golden_sets"))
+    corpus = [(name, count_of(feed.run, name)) for name in ("taps", "entries", "classes")]
+    return [*corpus, ("golden items", items), ("engines", len(records_of(feed.run, "engines")))]
+
+
+# --- measures --------------------------------------------------------------------------------------------------------
+
+
+def _measures(feed: Feed) -> list[Measures]:
+    return [
+        Measures(
+            golden_set=golden_set,
+            engine=engine,
+            sentence=_sentence(feed, golden_set, engine),
+            label=text_of(feed.metric(golden_set, engine, "row", "hit@10") or {"label": "no items"}, "label"),
+            anchor=f"failures-{place}",
+            gradings=tuple(GRADINGS[grading] for grading in feed.gradings),
+            rows=[
+                (metric, [cell_of(feed.metric(golden_set, engine, grading, metric)) for grading in feed.gradings])
+                for metric in HEADLINE
+            ],
+        )
+        for place, (golden_set, engine) in enumerate(feed.evaluated, 1)
+    ]
+
+
+def _sentence(feed: Feed, golden_set: str, engine: str) -> str:
+    scored = sum(bool(item["scored"]) for item in feed.items_of(golden_set, engine))
+    ten, one = (number_of(feed.metric(golden_set, engine, "row", metric), "value") for metric in ("hit@10", "hit@1"))
+    if ten is None or one is None:
+        row = feed.metric(golden_set, engine, "row", "hit@10")
+        reason = "not computed" if row is None else text_of(row, "reason") or "no reason given"
+        return f"No share of questions can be given: {reason}."
+    return (
+        f"Of {scored:,} answerable questions, {ten:.0%} find a right skill in the first ten, "
+        f"and {one:.0%} have it in first place."
+    )
+
+
+# --- items -----------------------------------------------------------------------------------------------------------
+
+
+class Failures(NamedTuple):
+    """The items of one engine on one golden set that have no right answer in the first ten."""
+
+    golden_set: str
+    engine: str
+    anchor: str
+    scored: int
+    missed: int
+    misses: Cut
+
+
+def _failures(feed: Feed) -> list[Failures]:
+    hits = Hits(feed)
+    groups = []
+    for place, (golden_set, engine) in enumerate(feed.evaluated, 1):
+        scored = [item for item in feed.items_of(golden_set, engine) if item["scored"]]
+        missed = [item for item in scored if not 1 <= (count_of(item, "first_relevant_rank")) <= CUT]
+        shown = [
+            Miss(
+                query_id=text_of(item, "query_id"),
+                question=text_of(item, "question"),
+                outcome=_outcome(item),
+                wanted=_wanted(item),
+                hits=hits.of(item),
+            )
+            for item in missed[:MOST_FAILURES]
+        ]
+        anchor = f"failures-{place}"
+        groups.append(
+            Failures(golden_set, engine, anchor, len(scored), len(missed), Cut(shown, len(missed) - len(shown)))
+        )
+    return groups
+
+
+def _outcome(item: Row) -> str:
+    rank = item["first_relevant_rank"]
+    if rank is not None:
+        return f"first right answer at rank {rank}"
+    return (
+        "nothing was returned"
+        if item["abstained"]
+        else f"no right answer among {counted(count_of(item, 'hits'), 'hit')}"
+    )
+
+
+def _wanted(item: Row) -> list[str]:
+    """Return what the item's row asks for; from a feed that did not keep it yet, how many right answers there are."""
+    return names_of(item, "wanted") if "wanted" in item else [counted(count_of(item, "relevant"), "answer")]
+
+
+class Hits:
+    """The first hits of items and their first right hit, with the descriptions of their entries."""
+
+    def __init__(self, feed: Feed, first: int = 3) -> None:
+        """Pick from the rankings of ``feed`` the ``first`` hits of every item."""
+        import pyarrow.compute as pc
+
+        self._first = first
+        ranks, grades = feed.rankings["rank"], pc.fill_null(feed.rankings["grade"], 0)
+        shown = feed.rankings.filter(pc.or_(pc.less_equal(ranks, first), pc.greater(grades, 0)))
+        described = feed.entries.select(["tap", "path", "description"])
+        described = described.filter(pc.is_in(described["path"], value_set=pc.unique(shown["path"])))
+        self._description = {(row["tap"], row["path"]): text_of(row, "description") for row in rows_of(described)}
+        self._by_item: dict[tuple[str, ...], list[Row]] = {}
+        for row in rows_of(shown):
+            self._by_item.setdefault(_item_key(row), []).append(row)
+
+    def of(self, item: Row) -> list[Hit]:
+        """Return the first hits of an item, and below them the first right one where it stands deeper."""
+        found = sorted(self._by_item.get(_item_key(item), []), key=lambda row: count_of(row, "rank"))
+        deeper = [row for row in found if count_of(row, "rank") > self._first and count_of(row, "grade") > 0]
+        return [self._hit(row) for row in found if count_of(row, "rank") <= self._first] + [
+            self._hit(row) for row in deeper[:1]
+        ]
+
+    def _hit(self, row: Row) -> Hit:
+        return Hit(
+            rank=count_of(row, "rank"),
+            name=text_of(row, "slug"),
+            tap=text_of(row, "tap"),
+            path=text_of(row, "path_text"),
+            description=self._description[(row["tap"], row["path"])],
+            score=f"{number_of(row, 'score'):.3f}",
+            right=count_of(row, "grade") > 0,
+        )
+
+
+def _item_key(row: Row) -> tuple[str, ...]:
+    return tuple(text_of(row, column) for column in ("golden_set", "engine", "query_id"))
+
+
+class Unanswerable(NamedTuple):
+    """A question that nothing in the corpus answers, and what was returned first for it."""
+
+    golden_set: str
+    engine: str
+    question: str
+    hit: Hit | None
+
+
+def _unanswerable(feed: Feed) -> Cut:
+    hits = Hits(feed, first=1)
+    found = [item for item in feed.items if item["grading"] == "row" and item["answerable"] is False]
+    shown = [
+        Unanswerable(
+            text_of(item, "golden_set"),
+            text_of(item, "engine"),
+            text_of(item, "question"),
+            next(iter(hits.of(item)), None),
+        )
+        for item in found[:MOST_FAILURES]
+    ]
+    return Cut(shown, len(found) - len(shown))
+
+
+def _unscored(feed: Feed) -> list[tuple[str, str, str, int]]:
+    """Count the items that are left out of the means, by set, engine and reason."""
+    counts = Counter(
+        (text_of(item, "golden_set"), text_of(item, "engine"), text_of(item, "reason") or "no reason given")
+        for item in feed.items
+        if item["grading"] == "row" and not item["scored"]
+    )
+    return [(*key, count) for key, count in sorted(counts.items())]
+
+
+def _unknown_words(feed: Feed) -> Cut:
+    """List the words of questions that no document holds, each with the number of questions that have it."""
+    questions: dict[str, set[tuple[str, str]]] = {}
+    for item in feed.items:
+        for word in names_of(item, "unknown_words"):
+            questions.setdefault(word, set()).add((text_of(item, "golden_set"), text_of(item, "query_id")))
+    ordered = sorted(((word, len(found)) for word, found in questions.items()), key=lambda pair: (-pair[1], pair[0]))
+    return Cut(ordered[:MOST_WORDS], max(0, len(ordered) - MOST_WORDS))
+
+
+# --- the corpus ------------------------------------------------------------------------------------------------------
+
+
+class Homonym(NamedTuple):
+    """A name that several classes carry."""
+
+    slug: str
+    classes: int
+    entries: int
+    taps: int
+
+
+def _homonyms(feed: Feed) -> Cut:
+    import pyarrow.compute as pc
+
+    names = feed.entries.filter(pc.greater(feed.entries["homonyms"], 0)).group_by("slug")
+    counted = names.aggregate([("class_id", "count_distinct"), ("path", "count"), ("tap", "count_distinct")])
+    order = [("class_id_count_distinct", "descending"), ("path_count", "descending"), ("slug", "ascending")]
+    rows = counted.sort_by(order).slice(0, MOST_ROWS).to_pylist()
+    shown = [
+        Homonym(row["slug"], row["class_id_count_distinct"], row["path_count"], row["tap_count_distinct"])
+        for row in rows
+    ]
+    return Cut(shown, counted.num_rows - len(shown))
+
+
+class LargeClass(NamedTuple):
+    """A content class with many members."""
+
+    class_id: str
+    names: list[str]
+    entries: int
+    taps: int
+    intra_tap: int
+    cross_tap: int
+    renamed: int
+    first_tap: str
+    first_path: str
+
+
+def _largest_classes(feed: Feed) -> Cut:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    several = feed.classes.filter(pc.greater(feed.classes["entries"], 1))
+    rows = rows_of(several.sort_by([("entries", "descending"), ("class_id", "ascending")]).slice(0, MOST_ROWS))
+    wanted = pa.array([text_of(row, "class_id") for row in rows], type=pa.string())
+    members = feed.entries.select(["class_id", "tap", "path", "path_text"])
+    members = members.filter(pc.is_in(members["class_id"], value_set=wanted))
+    by_class: dict[str, list[Row]] = {}
+    for member in rows_of(members.sort_by([("tap", "ascending"), ("path", "ascending")])):
+        by_class.setdefault(text_of(member, "class_id"), []).append(member)
+    return Cut([_large_class(row, by_class[text_of(row, "class_id")]) for row in rows], several.num_rows - len(rows))
+
+
+def _large_class(row: Row, members: list[Row]) -> LargeClass:
+    return LargeClass(
+        class_id=text_of(row, "class_id"),
+        names=names_of(row, "names"),
+        entries=count_of(row, "entries"),
+        taps=len({member["tap"] for member in members}),
+        intra_tap=count_of(row, "intra_tap_mirrors"),
+        cross_tap=count_of(row, "cross_tap_mirrors"),
+        renamed=count_of(row, "renamed_mirrors"),
+        first_tap=text_of(members[0], "tap"),
+        first_path=text_of(members[0], "path_text"),
+    )
+
+
+def _options(configuration: str) -> list[tuple[str, str]]:
+    """List the options of a run, given as a JSON object, in the order of their names."""
+    return [(name, canonical_json(value)) for name, value in sorted(json.loads(configuration).items())]
+
+
+# --- the template ----------------------------------------------------------------------------------------------------
+
+
+def _template() -> jinja2.Template:
+    """Load the page's template, in which nothing can be printed unescaped or with a control character in it."""
+    import jinja2
+    import markupsafe
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("pipeline", "reports"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_printed,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["brief"] = brief
+    environment.filters["drawing"] = markupsafe.Markup
+    environment.filters["source_hash"] = _source_hash
+    return environment.get_template("page.html.j2")
+
+
+def _printed(value: object) -> object:
+    """Return ``value`` as the template prints it; markup is what this package made, everything else is made visible.
+
+    Raises:
+        ValueError: the value is null. A page says why a value is missing; it never prints «None».
+    """
+    if value is None:
+        raise ValueError("a null was about to be printed on the page")
+    return value if hasattr(value, "__html__") else visible(str(value))
+
+
+def _source_hash(source: str) -> str:
+    """Return the hash by which a content security policy allows the inline style ``source``."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(source.encode("utf-8")).digest()).decode("ascii")

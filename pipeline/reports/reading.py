@@ -1,0 +1,183 @@
+"""A published run, read back from its tables for the page."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from pydantic import JsonValue
+
+from pipeline.errors import MissingArtifact
+from pipeline.scoring.rows import METRICS
+from pipeline.store import canonical_json
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TABLES = ("runs", "taps", "entries", "classes", "rankings", "items", "metrics")
+"""What the page is made from. Nights are not among them: they differ between equal runs."""
+
+METRIC_KEY = ("run_id", *METRICS.key)
+"""The columns that tell one row of ``metrics`` from every other, in all runs."""
+
+HEADLINE = ("recall@10", "hit@1", "mrr@100", "ndcg@10")
+DEPTHS = (1, 3, 5, 10, 20, 100)
+GRADINGS = {"row": "as pinned", "name": "by name"}
+"""How items are graded: as each row of the set says, or by name throughout; and how the page calls it."""
+
+NOTHING = "\N{EN DASH}"
+"""What stands where a value does not exist."""
+
+Row = dict[str, JsonValue]
+"""A row of a table, as plain values."""
+
+
+class Cell(NamedTuple):
+    """A mean as it is shown in the table of measures."""
+
+    id: str
+    value: str
+    interval: str
+    n: int
+    upper_bounds: int
+    """Items whose value is an upper bound, graded by a name that several contents carry."""
+    label: str
+    reason: str
+    """Why there is no value; empty where there is one."""
+
+
+def metric_id(row: Mapping[str, object]) -> str:
+    """Return the short id under which the page shows a row of ``metrics``: 8 hex digits of the digest of its key."""
+    key = canonical_json([row[column] for column in METRIC_KEY])
+    return hashlib.sha256(key.encode("utf-8")).hexdigest()[:8]
+
+
+class Feed:
+    """The tables of a run, read as rows where they are short and as columns where they are long."""
+
+    def __init__(self, tables: Mapping[str, pa.Table]) -> None:
+        """Read ``tables``.
+
+        Raises:
+            MissingArtifact: one of ``TABLES`` is not there.
+        """
+        missing = [name for name in TABLES if name not in tables]
+        if missing:
+            raise MissingArtifact(f"the page needs the tables {', '.join(missing)} of the run; run `assay score` first")
+        self.entries, self.classes, self.rankings = (tables[name] for name in ("entries", "classes", "rankings"))
+        (self.run,) = rows_of(tables["runs"])
+        self.taps = sorted(rows_of(tables["taps"]), key=lambda row: text_of(row, "tap").encode())
+        self.items = sorted(
+            rows_of(tables["items"]), key=lambda row: _sort_key(row, "golden_set", "engine", "query_id")
+        )
+        self.metrics = sorted(rows_of(_shown_metrics(tables["metrics"])), key=lambda row: _sort_key(row, *METRIC_KEY))
+        self._at = {
+            tuple(row[name] for name in ("golden_set", "engine", "grading", "facet", "facet_value", "metric")): row
+            for row in self.metrics
+        }
+        self.gradings = [name for name in GRADINGS if any(row["grading"] == name for row in self.metrics)]
+        self.evaluated = sorted({(text_of(row, "golden_set"), text_of(row, "engine")) for row in self.metrics})
+
+    def metric(
+        self, golden_set: str, engine: str, grading: str, metric: str, facet: str = "all", value: str = "*"
+    ) -> Row | None:
+        """Return a row of ``metrics``; None where it was not computed."""
+        return self._at.get((golden_set, engine, grading, facet, value, metric))
+
+    def items_of(self, golden_set: str, engine: str) -> list[Row]:
+        """Return the items of a set under an engine, graded as each row of the set says."""
+        return [
+            row
+            for row in self.items
+            if (row["golden_set"], row["engine"], row["grading"]) == (golden_set, engine, "row")
+        ]
+
+
+def _shown_metrics(metrics: pa.Table) -> pa.Table:
+    """Keep the rows of ``metrics`` that the page shows, of tens of thousands."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    shown = [*HEADLINE, "hit@10", *(f"recall@{k}" for k in DEPTHS)]
+    wanted = {"treatment": ["removed"], "source_filter": ["all"], "aggregate": ["micro"], "metric": shown}
+    for column, values in wanted.items():
+        metrics = metrics.filter(pc.is_in(metrics[column], value_set=pa.array(sorted(set(values)))))
+    return metrics
+
+
+def rows_of(table: pa.Table) -> list[Row]:
+    """Return the rows of a short table."""
+    rows: list[Row] = table.to_pylist()
+    return rows
+
+
+def _sort_key(row: Row, *columns: str) -> tuple[str, ...]:
+    return tuple(canonical_json(row[column]) for column in columns)
+
+
+def records_of(row: Row, column: str) -> list[Row]:
+    """Return a column that lists records; empty where it is null."""
+    value = row[column]
+    return [record for record in value if isinstance(record, dict)] if isinstance(value, list) else []
+
+
+def names_of(row: Row, column: str) -> list[str]:
+    """Return a column that lists texts; empty where it is null."""
+    value = row[column]
+    return [str(name) for name in value] if isinstance(value, list) else []
+
+
+def text_of(row: Row, column: str) -> str:
+    """Return a text; empty where it is null."""
+    value = row[column]
+    return "" if value is None else str(value)
+
+
+def count_of(row: Row, column: str) -> int:
+    """Return a count; 0 where it is null."""
+    value = row[column]
+    return value if isinstance(value, int) else 0
+
+
+def number_of(row: Row | None, column: str) -> float | None:
+    """Return a number; None where it is null or there is no row."""
+    value = None if row is None else row[column]
+    return float(value) if isinstance(value, int | float) else None
+
+
+def cell_of(row: Row | None) -> Cell:
+    """Return a row of ``metrics`` as it is shown; a dash and the reason where there is no value."""
+    if row is None:
+        return Cell("", NOTHING, "", 0, 0, "no items", "not computed")
+    value = number_of(row, "value")
+    return Cell(
+        id=metric_id(row),
+        value=NOTHING if value is None else f"{value:.3f}",
+        interval=_interval(row),
+        n=count_of(row, "n"),
+        upper_bounds=count_of(row, "n_upper_bound"),
+        label=text_of(row, "label"),
+        reason=(text_of(row, "reason") or "no reason given") if value is None else "",
+    )
+
+
+def _interval(row: Row) -> str:
+    low, high = number_of(row, "ci_low"), number_of(row, "ci_high")
+    return "" if low is None or high is None else between(f"{low:.3f}", f"{high:.3f}")
+
+
+def between(low: object, high: object) -> str:
+    """Return a range as text; one number where both ends are the same."""
+    return f"{low}" if low == high else f"{low}\N{EN DASH}{high}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun, such as ``1 tap`` or ``1,234 entries``."""
+    plural = "entries" if noun == "entry" else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else plural}"
+
+
+def left_out(more: int, table: str) -> str:
+    """Say how many rows a chart leaves out and where they stand; nothing where it leaves out none."""
+    return f" And {more:,} more, in {table}.parquet." if more > 0 else ""

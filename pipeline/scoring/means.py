@@ -1,0 +1,180 @@
+"""One item's measures, and their means over facets of a set: the rows of ``metrics``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from pipeline.golden.items import GoldenItem, Mode
+from pipeline.golden.resolve import Resolved
+from pipeline.scoring.grade import Grading, Hit, Treatment, grade, mode_of
+from pipeline.scoring.intervals import Interval, effective_number, label, student, wilson
+from pipeline.scoring.measures import DEPTH, Graded, Measure, Undefined, Value, mean
+from pipeline.scoring.rows import MetricRow
+
+CUTS = (1, 3, 5, 10, 20, 100)
+PUBLISHED: tuple[Measure, ...] = (
+    *(Measure(family, k) for family in ("recall", "hit", "precision", "ndcg", "ndcg_exp", "judged") for k in CUTS),
+    Measure("mrr", 10),
+    Measure("mrr", DEPTH),
+)
+"""The measures of the tables."""
+GRADINGS: tuple[Grading, ...] = ("row", "name")
+TREATMENT: Treatment = "removed"
+NOT_ANSWERABLE = "not answerable"
+NO_NAME = "the row has no relevant name"
+MISSING = "(none)"
+
+
+class ItemScore(NamedTuple):
+    """An item, graded."""
+
+    resolved: Resolved
+    grading: Grading
+    mode: Mode | None
+    graded: Graded
+    reason: str | None
+    """Why it does not count."""
+    values: Mapping[Measure, Value]
+
+    @property
+    def item(self) -> GoldenItem:
+        """The item."""
+        return self.resolved.item
+
+    @property
+    def upper_bound(self) -> bool:
+        """Whether its values are an upper bound."""
+        return self.mode == "name" and self.resolved.ambiguous
+
+
+FACETS: Mapping[str, Callable[[ItemScore], str | None]] = {
+    "kind": lambda score: score.item.kind,
+    "mode": lambda score: score.mode,
+    "question_type": lambda score: score.item.question_type,
+    "popularity": lambda score: score.item.popularity,
+    "dynamism": lambda score: score.item.dynamism,
+    "answerable": lambda score: "true" if score.item.answerable else "false",
+    "split": lambda score: score.item.split,
+    "language": lambda score: score.item.language,
+}
+"""What items are told apart by, beside ``all``."""
+
+
+def score_item(resolved: Resolved, grading: Grading, hits: Sequence[tuple[str, str]]) -> ItemScore:
+    """Grade one item and compute every published measure. Without a relevant item none has a value."""
+    mode = mode_of(resolved.item, grading)
+    graded = grade(resolved, mode, [Hit(*hit) for hit in hits], TREATMENT)
+    why_not = None if mode else NO_NAME if resolved.item.answerable else NOT_ANSWERABLE
+    values = {measure: Undefined(why_not) if why_not else measure(graded) for measure in PUBLISHED}
+    return ItemScore(resolved, grading, mode, graded, why_not, values)
+
+
+class Run(NamedTuple):
+    """What the rows of one engine on one golden set share."""
+
+    corpus: str
+    class_rule: str
+    golden_set: str
+    golden_digest: str
+    engine: str
+
+
+class _Cell(NamedTuple):
+    """A mean, before it is a row."""
+
+    value: Value
+    n: int
+    n_items: int
+    n_null: int
+    n_upper_bound: int
+    interval: Interval | None
+
+
+def metric_rows(run: Run, grading: Grading, scores: Sequence[ItemScore]) -> Iterator[MetricRow]:
+    """Yield the means over all items, over each value of each facet, and over the values of each facet."""
+    whole = _cells(scores)
+    yield from _rows(run, grading, "all", "*", "micro", whole)
+    for facet, value_of in FACETS.items():
+        parts: dict[str, list[ItemScore]] = {}
+        for score in scores:
+            parts.setdefault(value_of(score) or MISSING, []).append(score)
+        cells = {value: _cells(part) for value, part in parts.items()}
+        for value, part in cells.items():
+            yield from _rows(run, grading, facet, value, "micro", part)
+        yield from _rows(run, grading, facet, "*", "macro", _over_values(whole, list(cells.values())))
+
+
+def _cells(scores: Sequence[ItemScore]) -> dict[Measure, _Cell]:
+    return {measure: _cell(measure, scores) for measure in PUBLISHED}
+
+
+def _cell(measure: Measure, scores: Sequence[ItemScore]) -> _Cell:
+    average = mean(score.values[measure] for score in scores)
+    valued = [score for score in scores if not isinstance(score.values[measure], Undefined)]
+    values = [value for score in scores if not isinstance(value := score.values[measure], Undefined)]
+    clusters = [score.item.cluster_id for score in valued]
+    if isinstance(average.value, Undefined):
+        interval = None
+    elif measure.family == "hit":
+        interval = wilson(average.value, effective_number(clusters))
+    else:
+        interval = student(values, clusters)
+    return _Cell(
+        average.value,
+        len(set(clusters)),
+        len(scores),
+        average.undefined,
+        sum(score.upper_bound for score in valued),
+        interval,
+    )
+
+
+def _over_values(whole: Mapping[Measure, _Cell], parts: Sequence[Mapping[Measure, _Cell]]) -> dict[Measure, _Cell]:
+    """Return the means over the facet's values; their counts are those of all items, and they have no interval."""
+    return {
+        measure: cell._replace(value=mean(part[measure].value for part in parts).value, interval=None)
+        for measure, cell in whole.items()
+    }
+
+
+def _rows(
+    run: Run,
+    grading: Grading,
+    facet: str,
+    facet_value: str,
+    aggregate: Literal["micro", "macro"],
+    cells: Mapping[Measure, _Cell],
+) -> Iterator[MetricRow]:
+    for measure, cell in cells.items():
+        yield MetricRow(
+            **run._asdict(),
+            grading=grading,
+            treatment=TREATMENT,
+            source_filter="all",
+            k=measure.cut,
+            facet=facet,
+            facet_value=facet_value,
+            aggregate=aggregate,
+            metric=str(measure),
+            value=number(cell.value),
+            reason=reason(cell.value),
+            n=cell.n,
+            n_items=cell.n_items,
+            n_null=cell.n_null,
+            n_upper_bound=cell.n_upper_bound,
+            ci_low=cell.interval.low if cell.interval else None,
+            ci_high=cell.interval.high if cell.interval else None,
+            label=label(cell.n),
+            judged_at_k=number(cells[Measure("judged", measure.cut)].value),
+        )
+
+
+def number(value: Value) -> float | None:
+    """Return a value as a column holds it."""
+    return None if isinstance(value, Undefined) else value
+
+
+def reason(value: Value) -> str | None:
+    """Return why a value is null; None where it is not."""
+    return value.reason if isinstance(value, Undefined) else None

@@ -1,0 +1,395 @@
+"""The night, step by step. The DAG, the command line and the tests call these functions and nothing below them.
+
+Each stage finds its output in the store by the key of what it is derived from, and makes it only where it is missing.
+So a second night over the same inputs recomputes nothing, and a night that was killed goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+
+from pydantic import Field
+
+from pipeline.catalog.entries import CATALOG, EntryFacts
+from pipeline.classes.group import CLASSES
+from pipeline.engines import INDEX, RANK, Query
+from pipeline.errors import BadInput
+from pipeline.golden.items import RESOLVE, GoldenSet, read_golden_set
+from pipeline.records import Record
+from pipeline.reports.feed import FEED, StepSource, point_to, run_folder, run_id_of
+from pipeline.reports.feed import publish as put_in_feed
+from pipeline.scoring import SCORE
+from pipeline.store import Artifact
+from pipeline.taps.snapshot import SNAPSHOT, TapState, attempt, verdict
+from pipeline.taps.taplist import Tap, corpus_digest
+from pipeline.workspace import (
+    CORPUS,
+    Corpus,
+    Made,
+    Workspace,
+    catalog_inputs,
+    classes_inputs,
+    corpus_inputs,
+    find_catalog,
+    find_classes,
+    find_corpus,
+    find_scores,
+    find_snapshot,
+    identity_of,
+    in_order,
+    index_inputs,
+    rank_inputs,
+    resolve_inputs,
+    score_inputs,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def snapshot(workspace: Workspace, tap: Tap) -> TapState:
+    """Read a tap at its pin, from the store or by git. Writes ``files``: what the catalogue may need.
+
+    Trouble with the tap is the state that is returned, never an error, so that every tap is attempted.
+    """
+    done = attempt(workspace.store, tap, workspace.settings.tap_file.parent, workspace.snapshot_options)
+    if done.state.source is not None:
+        workspace.note(SNAPSHOT, tap.name, done.state.source, done.state.seconds)
+    return done.state
+
+
+def catalog(workspace: Workspace, tap: Tap) -> Artifact:
+    """Parse a tap's files into entries. Reads ``files``; writes ``entries`` with their bodies and digests.
+
+    Raises:
+        MissingArtifact: the tap has not been snapshotted yet.
+    """
+    taken = find_snapshot(workspace, tap)
+
+    def make() -> Made:
+        from pipeline.catalog.entries import ENTRIES, catalogue
+        from pipeline.taps.snapshot import read_files
+
+        found = catalogue(tap.name, read_files(workspace.store, taken))
+        return {"entries.parquet": ENTRIES.to_bytes(found.entries)}, found.facts()
+
+    return workspace.once(CATALOG, tap.name, catalog_inputs(taken), make)
+
+
+def corpus(workspace: Workspace) -> Corpus:
+    """Put the catalogues of all taps together. A partial corpus is never used: every tap must be as its row says.
+
+    Raises:
+        MissingArtifact: a tap has not been catalogued yet.
+        Unsound: a tap's counts differ from its row.
+    """
+    taps = in_order(workspace.settings.tap_list())
+    catalogs = tuple(find_catalog(workspace, tap) for tap in taps)
+    verdict([checked(tap, made, _ok(tap)) for tap, made in zip(taps, catalogs, strict=True)])
+    pinned = corpus_digest(taps)
+
+    def make() -> Made:
+        entries = sum(count(made, "entries") for made in catalogs)
+        return {}, {"digest": pinned, "taps": len(taps), "entries": entries}
+
+    made = workspace.once(CORPUS, pinned[:12], corpus_inputs(taps, catalogs), make)
+    return Corpus(made, pinned, taps, catalogs)
+
+
+def classes(workspace: Workspace, corpus: Corpus) -> Artifact:
+    """Group a corpus's entries into content classes.
+
+    Reads the catalogues. Writes ``entries``, one row an entry without its body, and ``classes``, one row a class.
+    """
+
+    def make() -> Made:
+        import pyarrow as pa
+
+        from pipeline.classes.group import CLASS_ROWS, CORPUS_ENTRIES, group
+
+        columns = list(EntryFacts.model_fields)
+        tables = [read(workspace, made, "entries.parquet", columns) for made in corpus.catalogs]
+        grouped = group(pa.concat_tables(tables), workspace.settings.config.class_rule)
+        files = {
+            "entries.parquet": CORPUS_ENTRIES.to_bytes(grouped.entries),
+            "classes.parquet": CLASS_ROWS.to_bytes(grouped.classes),
+        }
+        return files, grouped.facts()
+
+    return workspace.once(CLASSES, corpus.digest[:12], classes_inputs(workspace, corpus), make)
+
+
+def resolve(workspace: Workspace, grouped: Artifact) -> list[GoldenSet]:
+    """Read every golden set and find what each of its rows names in the corpus.
+
+    Raises:
+        BadInput: rows are wrong, or name nothing in the corpus; all rows of all sets are named, with candidates.
+    """
+    sets, faults = [], []
+    for path in workspace.settings.golden_files:
+        try:
+            golden = read_golden_set(path)
+
+            def make(golden: GoldenSet = golden) -> Made:
+                from pipeline.golden.resolve import resolve as resolve_rows
+
+                return {}, resolve_rows(golden, read(workspace, grouped, "entries.parquet")).facts()
+
+            workspace.once(RESOLVE, golden.name, resolve_inputs(grouped, golden), make)
+            sets.append(golden)
+        except BadInput as error:
+            faults += error.faults
+    if faults:
+        raise BadInput(faults)
+    return sets
+
+
+def index(workspace: Workspace, corpus: Corpus, engine: str) -> list[Artifact]:
+    """Tokenize and index the entries of each tap for an engine, so that one changed tap costs one tap.
+
+    Reads the catalogues. Writes ``index``, one artifact a tap: sorted vocabulary, postings, lengths.
+    """
+
+    def make(made: Artifact) -> Made:
+        documents = read(workspace, made, "entries.parquet", ["slug", "description", "body"])
+        return {"index.arrow": workspace.settings.engines[engine].index_tap(documents)}, {"entries": documents.num_rows}
+
+    return [
+        workspace.once(
+            INDEX, f"{engine} {tap.name}", index_inputs(workspace, made, engine), lambda made=made: make(made)
+        )
+        for tap, made in zip(corpus.taps, corpus.catalogs, strict=True)
+    ]
+
+
+def rank(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, golden: GoldenSet) -> Artifact:
+    """Rank the corpus for every question of a golden set.
+
+    Reads ``index`` of each tap and ``entries``. Writes ``hits``: for each question the entries down to the 100th
+    class, mirrors included; and ``queries``: what became of the words of each question.
+
+    Raises:
+        MissingArtifact: a tap has not been indexed yet.
+    """
+    indices = [
+        workspace.store.get(INDEX, index_inputs(workspace, made, engine), f"assay rank --engine {engine}")
+        for made in corpus.catalogs
+    ]
+
+    def make() -> Made:
+        import pyarrow as pa
+
+        from pipeline.engines.ranking import HITS, RANKED_QUERIES, rank_answers
+
+        buffers = [pa.memory_map(str(workspace.store.path(made, "index.arrow"))).read_buffer() for made in indices]
+        retriever = workspace.settings.engines[engine].retriever(buffers)
+        queries = [Query(item.query_id, item.question) for item in golden.items]
+        ranked = rank_answers(retriever.answer(queries), read(workspace, grouped, "entries.parquet"))
+        files = {
+            "hits.parquet": HITS.to_bytes(ranked.hits),
+            "queries.parquet": RANKED_QUERIES.to_bytes(ranked.queries),
+        }
+        return files, {"queries": ranked.queries.num_rows, "hits": ranked.hits.num_rows}
+
+    inputs = rank_inputs(workspace, corpus, grouped, engine, golden)
+    return workspace.once(RANK, f"{engine} {golden.name}", inputs, make)
+
+
+def score(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, golden: GoldenSet) -> Artifact:
+    """Score a ranking against its golden set. Reads ``hits``; writes ``rankings``, ``items`` and ``metrics``.
+
+    Raises:
+        MissingArtifact: the engine has not ranked this set yet.
+    """
+    ranked = workspace.store.get(
+        RANK, rank_inputs(workspace, corpus, grouped, engine, golden), f"assay rank --engine {engine}"
+    )
+
+    def make() -> Made:
+        from pipeline.golden.resolve import resolve as resolve_rows
+        from pipeline.scoring.score import ITEMS, METRICS, RANKINGS, score_run
+
+        scored = score_run(
+            resolve_rows(golden, read(workspace, grouped, "entries.parquet")),
+            hits=read(workspace, ranked, "hits.parquet"),
+            queries=read(workspace, ranked, "queries.parquet"),
+            engine=engine,
+            corpus=corpus.digest,
+            class_rule=workspace.settings.config.class_rule,
+        )
+        files = {
+            "rankings.parquet": RANKINGS.to_bytes(scored.rankings),
+            "items.parquet": ITEMS.to_bytes(scored.items),
+            "metrics.parquet": METRICS.to_bytes(scored.metrics),
+        }
+        return files, scored.facts()
+
+    inputs = score_inputs(workspace, corpus, grouped, engine, golden)
+    return workspace.once(SCORE, f"{engine} {golden.name}", inputs, make)
+
+
+def publish(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> Published:
+    """Publish the run: its tables and its report by one rename, then ``latest.json``.
+
+    Raises:
+        MissingArtifact: an engine has not scored a set yet.
+    """
+    started = time.monotonic()
+    published = published_as(workspace, corpus, grouped, sets)
+    source: StepSource = "store"
+    if published.folder.exists():
+        point_to(workspace.store, published.run_id)
+    else:
+        from pipeline.publication import run_files
+
+        files = run_files(workspace, published.run_id, corpus, grouped, sets)
+        put_in_feed(workspace.store, published.run_id, files)
+        source = "computed"
+    workspace.note(FEED, published.run_id[:12], source, time.monotonic() - started)
+    workspace.night.came_out(published.run_id)
+    return published
+
+
+# --- the whole night ------------------------------------------------------------------------------------------------
+
+
+class Headline(Record):
+    """The headline measures of one golden set under one engine and one grading."""
+
+    golden_set: str = Field(description="Name of the set.")
+    engine: str = Field(description="Name of the engine.")
+    grading: Literal["row", "name"] = Field(description="`row` as pinned, `name` all rows by name.")
+    values: dict[str, float | None] = Field(description="Measures by canonical name; null where undefined.")
+    n_items: int = Field(description="Items scored.")
+    label: str = Field(description="What the number of items allows to say.")
+
+
+class Published(NamedTuple):
+    """A run in the feed."""
+
+    run_id: str
+    folder: Path
+    headline: tuple[Headline, ...]
+
+
+def published_as(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> Published:
+    """Return what the run is called, where it is or will be published, and its headline.
+
+    Raises:
+        MissingArtifact: an engine has not scored a set yet.
+    """
+    run_id = run_id_of(identity_of(workspace, corpus, sets))
+    headline = [
+        Headline.model_validate(row)
+        for made in find_scores(workspace, corpus, grouped, sets)
+        for row in cast("list[object]", made.facts["headline"])
+    ]
+    return Published(run_id, run_folder(workspace.store, run_id), tuple(headline))
+
+
+class Place(NamedTuple):
+    """Where a step that is repeated by hand starts from: what the steps before it left in the store."""
+
+    corpus: Corpus
+    grouped: Artifact
+    sets: list[GoldenSet]
+
+
+def place(workspace: Workspace) -> Place:
+    """Find the corpus, its classes, and the golden sets as they were resolved.
+
+    Raises:
+        MissingArtifact: one of them is not in the store yet.
+    """
+    found = find_corpus(workspace)
+    grouped = find_classes(workspace, found)
+    sets = [read_golden_set(path) for path in workspace.settings.golden_files]
+    for golden in sets:
+        workspace.store.get(RESOLVE, resolve_inputs(grouped, golden), "assay run")
+    return Place(found, grouped, sets)
+
+
+def read_tap(workspace: Workspace, tap: Tap) -> TapState:
+    """Snapshot and catalogue one tap and hold it against its row. Trouble with a tap is its state, not an error."""
+    started = time.monotonic()
+    state = snapshot(workspace, tap)
+    if state.state == "ok":
+        state = checked(tap, catalog(workspace, tap), state)
+    state = state.model_copy(update={"seconds": round(time.monotonic() - started, 3)})
+    workspace.night.note(state)
+    return state
+
+
+def read_taps(workspace: Workspace, taps: Sequence[Tap]) -> list[TapState]:
+    """Attempt every tap, some at the same time; return the state of each, in the order given."""
+    with ThreadPoolExecutor(workspace.settings.config.threads) as pool:
+        return list(pool.map(lambda tap: read_tap(workspace, tap), taps))
+
+
+def evaluate(
+    workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, sets: Sequence[GoldenSet]
+) -> list[Artifact]:
+    """Index, rank and score every golden set with one engine; return the scores in the order of the sets."""
+    index(workspace, corpus, engine)
+    scores = []
+    for golden in sets:
+        rank(workspace, corpus, grouped, engine, golden)
+        scores.append(score(workspace, corpus, grouped, engine, golden))
+    return scores
+
+
+def run(workspace: Workspace) -> Published:
+    """Run all stages in this process, in order.
+
+    Raises:
+        AssayError: the night cannot be finished; every tap was attempted, and nothing is published.
+    """
+    workspace.store.sweep()
+    verdict(read_taps(workspace, workspace.settings.tap_list().taps))
+    whole = corpus(workspace)
+    grouped = classes(workspace, whole)
+    sets = resolve(workspace, grouped)
+    for engine in sorted(workspace.settings.engines):
+        evaluate(workspace, whole, grouped, engine, sets)
+    return publish(workspace, whole, grouped, sets)
+
+
+# --- small parts ----------------------------------------------------------------------------------------------------
+
+
+def _ok(tap: Tap) -> TapState:
+    return TapState(name=tap.name, pin=tap.pin, state="ok", reason="", source="store", seconds=0.0)
+
+
+def checked(tap: Tap, made: Artifact, state: TapState) -> TapState:
+    """Hold the counts of a catalogue against the tap's row; the state is `drift` where they differ."""
+    measured = {"entries": count(made, "entries"), "classes": count(made, "classes")}
+    expected = {"entries": tap.entries, "classes": tap.classes}
+    differs = [
+        f"{name}: the row says {expected[name]}, the pinned tree has {value}"
+        for name, value in measured.items()
+        if expected[name] not in (None, value)
+    ]
+    if not differs and measured["entries"] == 0 and tap.entries is None:
+        differs = ["the pinned tree has no entry; if that is right, say entries = 0 in its row"]
+    if not differs:
+        return state
+    return state.model_copy(update={"state": "drift", "reason": "; ".join(differs)})
+
+
+def count(made: Artifact, fact: str) -> int:
+    """Return a count that a stage left among its facts."""
+    value = made.facts[fact]
+    assert isinstance(value, int)
+    return value
+
+
+def read(workspace: Workspace, made: Artifact, file: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read a Parquet file of an artifact."""
+    import pyarrow.parquet as pq
+
+    return pq.read_table(workspace.store.path(made, file), columns=None if columns is None else list(columns))

@@ -1,0 +1,109 @@
+"""The public contract: every table of the feed, every file that people write, and their schemas in ``schemas/``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pipeline.classes.group import CLASS_ROWS, CORPUS_ENTRIES
+from pipeline.config import Config
+from pipeline.errors import BadInput, Fault
+from pipeline.golden.items import GoldenRow
+from pipeline.records import Record, Table
+from pipeline.reports.feed import NIGHTS, RUNS, TAPS, Latest, published_schema
+from pipeline.scoring.rows import ITEMS, METRICS, RANKINGS
+from pipeline.taps.taplist import Tap
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+RUN_TABLES: dict[str, Table] = {
+    "runs": RUNS,
+    "taps": TAPS,
+    "entries": CORPUS_ENTRIES,
+    "classes": CLASS_ROWS,
+    "rankings": RANKINGS,
+    "items": ITEMS,
+    "metrics": METRICS,
+}
+"""Tables of a published run, `feed/run=<run_id>/<table>.parquet`. Each has the run's id as its first column."""
+
+FEED_TABLES: dict[str, Table] = {**RUN_TABLES, "nights": NIGHTS}
+
+FILES: dict[str, type[Record]] = {
+    "config": Config,
+    "golden-row": GoldenRow,
+    "tap": Tap,
+    "latest": Latest,
+}
+"""What people write, or read as JSON."""
+
+
+def schema_files() -> dict[str, str]:
+    """Return the text of every file in ``schemas/``, by name."""
+    runs = {name: published_schema(table.schema) for name, table in RUN_TABLES.items()}
+    schemas = {**runs, "nights": NIGHTS.schema}
+    tables = {f"{name}.arrow.json": _pretty(_arrow(FEED_TABLES[name], schema)) for name, schema in schemas.items()}
+    records = {f"{name}.schema.json": _pretty(_json_schema(name, record)) for name, record in FILES.items()}
+    return {**tables, **records}
+
+
+def write_schemas(folder: Path) -> int:
+    """Write every schema into ``folder`` and return how many there are."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = schema_files()
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return len(files)
+
+
+def check_schemas(folder: Path) -> None:
+    """Hold ``folder`` against the code.
+
+    Raises:
+        BadInput: a schema is missing, differs, or is of nothing that the code knows.
+    """
+    wanted = schema_files()
+    standing = {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.json"))}
+    todo = "run `assay schemas` and review the difference"
+    faults = [
+        Fault(str(folder / name), "is missing" if name not in standing else "differs from the code", todo)
+        for name, text in sorted(wanted.items())
+        if standing.get(name) != text
+    ]
+    faults += [
+        Fault(str(folder / name), "no table or file has this schema", "remove it")
+        for name in sorted(standing.keys() - wanted.keys())
+    ]
+    if faults:
+        raise BadInput(faults)
+
+
+def _pretty(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def _json_schema(name: str, record: type[Record]) -> dict[str, Any]:
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": name,
+        **{key: value for key, value in record.model_json_schema(by_alias=True).items() if key != "title"},
+    }
+
+
+def _arrow(table: Table, schema: pa.Schema) -> dict[str, Any]:
+    return {
+        "table": table.name,
+        "version": table.version,
+        "sorted_by": list(table.key),
+        "columns": [
+            {
+                "name": column.name,
+                "type": str(column.type),
+                "nullable": column.nullable,
+                "description": (column.metadata or {}).get(b"description", b"").decode("utf-8"),
+            }
+            for column in schema
+        ],
+    }

@@ -1,0 +1,150 @@
+"""What people see in a terminal: progress, the state of the taps, the table of a night. Text of registries is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from pipeline.errors import one_line
+from pipeline.reports.feed import NightRow, NightStep, Step
+from pipeline.stages import Headline, Published
+from pipeline.taps.snapshot import TapState
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(highlight=False, soft_wrap=True, stderr=True)
+
+
+class Watch:
+    """Shows the steps of a night while they run: a line that changes on a terminal, plain lines elsewhere.
+
+    Steps that the store served are counted, not listed: they took no time.
+    """
+
+    def __init__(self, quiet: bool = False, console: Console = err) -> None:
+        self._quiet = quiet
+        self._console = console
+        self._bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description:<10}"),
+            TextColumn("{task.fields[subject]}"),
+            TextColumn("{task.completed} made, {task.fields[served]} from the store"),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=quiet or not console.is_terminal,
+        )
+        self._tasks: dict[str, tuple[int, int]] = {}
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._bar.stop()
+
+    def __call__(self, step: Step) -> None:
+        """Show one step."""
+        if self._quiet:
+            return
+        served = step.source == "store"
+        if not self._console.is_terminal:
+            if not served:
+                line = f"{step.stage:<9} {one_line(step.subject)}: {step.source} in {step.seconds:.2f} s"
+                self._console.print(line, markup=False)
+            return
+        task, count = self._tasks.get(step.stage) or (
+            self._bar.add_task(step.stage, total=None, subject="", served=0),
+            0,
+        )
+        self._tasks[step.stage] = (task, count + served)
+        subject = escape(one_line(step.subject))[:60]
+        self._bar.update(task, advance=0 if served else 1, subject=subject, served=count + served)
+
+
+def show_night(published: Published, night: NightRow) -> None:
+    """Print what ran and what the store served, the headline measures, and where the report is."""
+    steps = night.steps
+    out.print(_steps_table(steps))
+    out.print(headline_table(published.headline))
+    made, served = sum(step.computed for step in steps), sum(step.served for step in steps)
+    if made:
+        out.print(f"{made} of {made + served} outputs were made, the others came from the store: {night.seconds:.1f} s.")
+    else:
+        out.print(f"Nothing was recomputed: all {served} outputs came from the store: {night.seconds:.1f} s.")
+    out.print(f"run     {published.run_id}")
+    out.print(f"feed    {escape(str(published.folder))}")
+    out.print(f"report  {escape(str(published.folder / 'report.html'))}")
+
+
+def _steps_table(steps: Sequence[NightStep]) -> Table:
+    table = Table("step", title="What ran, and what the store served", title_justify="left")
+    for column in ("made", "from the store", "seconds"):
+        table.add_column(column, justify="right")
+    for row in steps:
+        table.add_row(row.stage, str(row.computed), str(row.served), f"{row.seconds:.2f}")
+    return table
+
+
+def headline_table(headline: Iterable[Headline]) -> Table:
+    """Return the headline measures as a table: one row for each golden set, engine and grading."""
+    table = Table("golden set", "engine", "graded", title="Headline measures", title_justify="left")
+    names = ("recall@10", "hit@1", "mrr@100", "ndcg@10")
+    for column in (*names, "items"):
+        table.add_column(column, justify="right")
+    table.add_column("label")
+    for row in headline:
+        values = [row.values.get(name) for name in names]
+        table.add_row(
+            escape(one_line(row.golden_set)),
+            row.engine,
+            GRADINGS[row.grading],
+            *("–" if value is None else f"{value:.4f}" for value in values),
+            str(row.n_items),
+            row.label,
+        )
+    return table
+
+
+GRADINGS = {"row": "as pinned", "name": "by name"}
+
+
+def show_taps(states: Sequence[TapState], console: Console = out) -> None:
+    """Print the state of every tap, those that are not ok last and with the reason."""
+    table = Table("tap", "pin", "state", "source", title="Taps", title_justify="left")
+    table.add_column("reason", overflow="fold")
+    for state in sorted(states, key=lambda state: (state.state != "ok", state.name)):
+        style = None if state.state == "ok" else "bold"
+        table.add_row(
+            escape(one_line(state.name)), state.pin[:12], state.state, state.source or "–", escape(state.reason), style=style
+        )
+    console.print(table)
+
+
+def show_rows(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a small table; numbers stand to the right."""
+    table = Table(title=title, title_justify="left")
+    listed = [list(row) for row in rows]
+    for number, column in enumerate(columns):
+        numeric = all(isinstance(row[number], int | float) for row in listed)
+        table.add_column(column, justify="right" if numeric and listed else "left", overflow="fold")
+    for row in listed:
+        table.add_row(*(escape(one_line(str(cell))) for cell in row))
+    out.print(table)
+
+
+def as_json(published: Published, night: NightRow) -> dict[str, object]:
+    """Return what a program wants to know of a night that published a run."""
+    return {
+        "run_id": published.run_id,
+        "feed": str(published.folder),
+        "report": str(published.folder / "report.html"),
+        "night": night.night,
+        "steps": [step.model_dump() for step in night.steps],
+        "headline": [row.model_dump() for row in published.headline],
+    }

@@ -1,0 +1,196 @@
+"""What every stage is handed, and the keys under which each finds and keeps its output."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from pipeline.catalog.entries import CATALOG
+from pipeline.classes.group import CLASSES
+from pipeline.config import Settings
+from pipeline.engines import INDEX, RANK, fingerprint
+from pipeline.golden.items import RESOLVE, GoldenSet
+from pipeline.reports.feed import FEED, Night, Step, StepSource
+from pipeline.scoring import SCORE
+from pipeline.store import Artifact, Stage, Store
+from pipeline.taps.snapshot import SNAPSHOT, SnapshotOptions, snapshot_inputs
+from pipeline.taps.taplist import Tap, TapList, corpus_digest
+
+CORPUS = Stage("corpus", 1)
+
+STAGES = (SNAPSHOT, CATALOG, CORPUS, CLASSES, RESOLVE, INDEX, RANK, SCORE, FEED)
+"""Every stage, in order. Their versions are part of a run's identity."""
+
+Files = dict[str, bytes]
+Facts = dict[str, JsonValue]
+Made = tuple[Files, Facts]
+
+
+def now() -> datetime:
+    """Return the time, UTC. Only circumstances are stamped with it."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """The configuration, the store, and where to note and show what was done."""
+
+    settings: Settings
+    night: Night
+    on_step: Callable[[Step], None] = field(default=lambda step: None)
+
+    @property
+    def store(self) -> Store:
+        """Where everything derived is kept."""
+        return self.settings.store
+
+    @property
+    def snapshot_options(self) -> SnapshotOptions:
+        """How taps are read."""
+        return SnapshotOptions(self.settings.config.max_file_bytes, self.settings.config.fetch_seconds)
+
+    def note(self, stage: Stage, subject: str, source: StepSource, seconds: float) -> None:
+        """Note a step of the night, and show it."""
+        step = Step(stage=stage.name, subject=subject, source=source, seconds=round(seconds, 4))
+        self.night.note(step)
+        self.on_step(step)
+
+    def once(self, stage: Stage, subject: str, inputs: Facts, make: Callable[[], Made]) -> Artifact:
+        """Return what ``stage`` makes from ``inputs``, from the store where it is there already."""
+        started = time.monotonic()
+        found = self.store.find(stage, inputs)
+        source: StepSource = "store"
+        if found is None:
+            files, facts = make()
+            found, source = self.store.write(stage, inputs, files, facts), "computed"
+        self.note(stage, subject, source, time.monotonic() - started)
+        return found
+
+
+class Corpus(NamedTuple):
+    """All taps of the list, each read at its pin, in byte order of their names."""
+
+    artifact: Artifact
+    digest: str
+    taps: tuple[Tap, ...]
+    catalogs: tuple[Artifact, ...]
+    """The catalogue of each tap, in the order of ``taps``."""
+
+
+# --- what each output is derived from --------------------------------------------------------------------------------
+
+
+def catalog_inputs(taken: Artifact) -> Facts:
+    """Return what a catalogue is derived from: the snapshot, whose key holds the tap's name, pin and options.
+
+    The name belongs to it because a rule file at the root of a tap is called by it.
+    """
+    return {"snapshot": taken.key}
+
+
+def corpus_inputs(taps: Sequence[Tap], catalogs: Sequence[Artifact]) -> Facts:
+    """Return what a corpus is derived from."""
+    return {"taps": [[tap.name, tap.pin, made.key] for tap, made in zip(taps, catalogs, strict=True)]}
+
+
+def classes_inputs(workspace: Workspace, corpus: Corpus) -> Facts:
+    """Return what the content classes are derived from."""
+    return {"corpus": corpus.artifact.key, "rule": workspace.settings.config.class_rule}
+
+
+def resolve_inputs(grouped: Artifact, golden: GoldenSet) -> Facts:
+    """Return what a resolved golden set is derived from."""
+    return {"classes": grouped.key, "golden": golden.digest}
+
+
+def index_inputs(workspace: Workspace, made: Artifact, engine: str) -> Facts:
+    """Return what the index of a catalogue is derived from."""
+    return {"catalog": made.key, "engine": workspace.settings.engines[engine].index_inputs()}
+
+
+def rank_inputs(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, golden: GoldenSet) -> Facts:
+    """Return what a ranking is derived from."""
+    return {
+        "fingerprint": engine_fingerprint(workspace, corpus, engine),
+        "indices": [Store.key(INDEX, index_inputs(workspace, made, engine)) for made in corpus.catalogs],
+        "classes": grouped.key,
+        "golden": golden.digest,
+    }
+
+
+def score_inputs(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, golden: GoldenSet) -> Facts:
+    """Return what the scores of a ranking are derived from."""
+    ranked = Store.key(RANK, rank_inputs(workspace, corpus, grouped, engine, golden))
+    return {"rank": ranked, "golden": golden.digest, "set": golden.name}
+
+
+def engine_fingerprint(workspace: Workspace, corpus: Corpus, engine: str) -> str:
+    """Return the fingerprint of an engine over a corpus."""
+    settings = workspace.settings
+    return fingerprint(settings.engines[engine], settings.config.class_rule, corpus.digest)
+
+
+def identity_of(workspace: Workspace, corpus: Corpus, sets: Sequence[GoldenSet]) -> Facts:
+    """Return everything that can change a result of an evaluation: what its run id is the digest of."""
+    settings = workspace.settings
+    engines = sorted(settings.engines)
+    return {
+        "corpus": corpus.digest,
+        "roles": {tap.name: tap.role for tap in corpus.taps},
+        "max_file_bytes": settings.config.max_file_bytes,
+        "class_rule": settings.config.class_rule,
+        "engines": {engine: engine_fingerprint(workspace, corpus, engine) for engine in engines},
+        "options": {engine: settings.engines[engine].options.model_dump() for engine in engines},
+        "golden": {golden.name: golden.digest for golden in sets},
+        "qrels_position": 0,
+        "stages": {stage.name: stage.version for stage in STAGES},
+    }
+
+
+# --- finding what earlier steps left ---------------------------------------------------------------------------------
+
+
+def find_snapshot(workspace: Workspace, tap: Tap) -> Artifact:
+    """Return the stored snapshot of a tap; MissingArtifact where there is none."""
+    return workspace.store.get(SNAPSHOT, snapshot_inputs(tap, workspace.snapshot_options), f"assay snapshot {tap.name}")
+
+
+def find_catalog(workspace: Workspace, tap: Tap) -> Artifact:
+    """Return the stored catalogue of a tap; MissingArtifact where there is none."""
+    return workspace.store.get(CATALOG, catalog_inputs(find_snapshot(workspace, tap)), f"assay catalog {tap.name}")
+
+
+def in_order(taps: TapList) -> tuple[Tap, ...]:
+    """Return the taps in byte order of their names, the order of every table."""
+    return tuple(sorted(taps.taps, key=lambda tap: tap.name.encode("utf-8")))
+
+
+def find_corpus(workspace: Workspace) -> Corpus:
+    """Return the stored corpus of the tap list; MissingArtifact where a tap or the corpus itself is missing."""
+    taps = in_order(workspace.settings.tap_list())
+    catalogs = tuple(find_catalog(workspace, tap) for tap in taps)
+    made = workspace.store.get(CORPUS, corpus_inputs(taps, catalogs), "assay classes")
+    return Corpus(made, corpus_digest(taps), taps, catalogs)
+
+
+def find_classes(workspace: Workspace, corpus: Corpus) -> Artifact:
+    """Return the stored content classes of a corpus; MissingArtifact where there are none."""
+    return workspace.store.get(CLASSES, classes_inputs(workspace, corpus), "assay classes")
+
+
+def find_scores(
+    workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]
+) -> list[Artifact]:
+    """Return the stored scores of every set under every engine, in order; MissingArtifact where one is missing."""
+    return [
+        workspace.store.get(
+            SCORE, score_inputs(workspace, corpus, grouped, engine, golden), f"assay score --engine {engine}"
+        )
+        for engine in sorted(workspace.settings.engines)
+        for golden in sets
+    ]

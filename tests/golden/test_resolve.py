@@ -1,0 +1,203 @@
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.errors import BadInput
+from pipeline.golden.items import parse_golden_set, read_golden_set
+from pipeline.golden.resolve import Resolved, resolve
+
+Rows = list[tuple[str, bytes, str, str]]
+
+BODY = {letter: letter * 64 for letter in "abcdef"}
+ROWS: Rows = [
+    ("one/tap", b"skills/pdf/SKILL.md", "pdf", "a"),
+    ("one/tap", b"skills/copy/SKILL.md", "pdf", "a"),
+    ("two/tap", b"skills/pdf/SKILL.md", "pdf", "b"),
+    ("two/tap", b"agents/docker.md", "docker", "c"),
+    ("two/tap", b"agents/\xff.md", "odd", "d"),
+    ("two/tap", b"skills/empty/SKILL.md", "empty", ""),
+]
+
+
+def corpus(rows: Rows = ROWS) -> pa.Table:
+    return pa.table(
+        {
+            "tap": [tap for tap, _, _, _ in rows],
+            "path": pa.array([path for _, path, _, _ in rows], pa.binary()),
+            "path_text": [path.decode("utf-8", "backslashreplace") for _, path, _, _ in rows],
+            "slug": [slug for _, _, slug, _ in rows],
+            "class_id": [f"class-{body}" if body else f"{tap}-{path!r}" for tap, path, _, body in rows],
+            "body_sha256": [BODY.get(body, "0" * 64) for _, _, _, body in rows],
+            "empty_body": [not body for _, _, _, body in rows],
+        }
+    )
+
+
+def resolved(row: dict[str, object], earlier: dict[tuple[str, bytes], str] | None = None) -> Resolved:
+    golden = parse_golden_set(Path("set.jsonl"), json.dumps({"query": "q"} | row).encode())
+    (one,) = resolve(golden, corpus(), earlier).items
+    return one
+
+
+def faults(row: dict[str, object], earlier: dict[tuple[str, bytes], str] | None = None) -> list[str]:
+    with pytest.raises(BadInput) as caught:
+        resolved(row, earlier)
+    return [str(fault) for fault in caught.value.faults]
+
+
+def test_an_exemplar_names_the_content_class_of_its_entry() -> None:
+    one = resolved({"exemplar": "two/tap::agents/docker.md"})
+    assert (one.classes, one.class_entries) == (("class-c",), 1)
+
+
+def test_exemplars_of_one_class_are_that_class_once() -> None:
+    one = resolved({"exemplar": ["one/tap::skills/pdf/SKILL.md", "one/tap::skills/copy/SKILL.md"]})
+    assert (one.classes, one.class_entries) == (("class-a",), 2)
+
+
+def test_a_body_digest_names_its_class() -> None:
+    assert resolved({"exemplar": f"class:{BODY['a']}"}).classes == ("class-a",)
+
+
+def test_a_path_that_is_not_utf_8_is_named_in_its_readable_form() -> None:
+    assert resolved({"exemplar": "two/tap::agents/\\xff.md"}).classes == ("class-d",)
+
+
+def test_a_name_of_several_classes_is_ambiguous() -> None:
+    assert resolved({"relevant": ["pdf"]}).ambiguous
+    assert not resolved({"relevant": ["docker"]}).ambiguous
+    assert resolved({"relevant": ["pdf", "docker"]}).name_entries == 4
+
+
+def test_a_row_without_an_answer_names_nothing_and_is_no_fault() -> None:
+    one = resolved({"answerable": False})
+    assert (one.item.mode, one.classes, one.name_entries) == (None, (), 0)
+
+
+def test_an_exemplar_never_falls_back_to_the_name() -> None:
+    (fault,) = faults({"exemplar": "one/tap::skills/gone/SKILL.md", "relevant": ["pdf"]})
+    assert fault.startswith("set.jsonl line 1 exemplar: 'one/tap::skills/gone/SKILL.md' names nothing in the corpus")
+    assert "two/tap::skills/pdf/SKILL.md (same name)" in fault
+
+
+def test_a_tap_that_is_not_in_the_corpus_is_said_to_be_none() -> None:
+    assert "no tap is called 'six/tap'" in faults({"exemplar": "six/tap::agents/docker.md"})[0]
+
+
+def test_the_same_path_in_another_tap_is_proposed_before_the_name() -> None:
+    (fault,) = faults({"exemplar": "one/tap::agents/docker.md", "relevant": ["pdf"]})
+    assert fault.index("two/tap::agents/docker.md (same path)") < fault.index("(same name)")
+
+
+def test_the_name_that_a_path_implies_is_proposed() -> None:
+    (fault,) = faults({"exemplar": "one/tap::elsewhere/Docker/SKILL.md"})
+    assert "two/tap::agents/docker.md (same name in other case)" in fault
+
+
+def test_a_body_that_moved_is_proposed_first() -> None:
+    earlier = {("old/tap", b"docs/what.md"): BODY["c"]}
+    (fault,) = faults({"exemplar": "old/tap::docs/what.md", "relevant": ["pdf"]}, earlier)
+    assert "candidates: two/tap::agents/docker.md (same body)" in fault
+
+
+def test_mirrors_are_one_candidate() -> None:
+    (fault,) = faults({"exemplar": "one/tap::gone/pdf/SKILL.md"})
+    assert fault.count("(same name)") == 2
+
+
+def test_few_candidates_are_shown_and_the_rest_are_counted() -> None:
+    rows: Rows = [(f"tap/{n}", b"x/SKILL.md", "same", letter) for n, letter in enumerate("abcdef")]
+    golden = parse_golden_set(Path("set.jsonl"), b'{"query": "q", "exemplar": "no/tap::y/same/SKILL.md"}')
+    with pytest.raises(BadInput, match=r"tap/4::x/SKILL\.md \(same name\), and 1 more"):
+        resolve(golden, corpus(rows))
+
+
+def test_nothing_alike_is_no_candidate() -> None:
+    assert "no candidate" in faults({"exemplar": "one/tap::agents/bash.md"})[0]
+
+
+def test_a_name_that_nothing_carries_fails_like_an_exemplar() -> None:
+    assert "relevant: no entry is called 'bash'; no candidate" in faults({"relevant": ["pdf", "bash"]})[0]
+    assert "two/tap::agents/docker.md (same name in other case)" in faults({"relevant": ["Docker"]})[0]
+
+
+def test_a_wrong_name_beside_a_good_exemplar_still_fails_and_shows_it() -> None:
+    (fault,) = faults({"relevant": ["bash"], "exemplar": "two/tap::agents/docker.md"})
+    assert "two/tap::agents/docker.md (the row's exemplar)" in fault
+
+
+def test_an_empty_body_is_no_exemplar_by_digest() -> None:
+    assert "empty body" in faults({"exemplar": "class:" + "0" * 64})[0]
+    assert len(resolved({"exemplar": "two/tap::skills/empty/SKILL.md"}).classes) == 1
+
+
+def test_a_digest_that_no_body_has_is_named() -> None:
+    assert "no entry has this body" in faults({"exemplar": "class:" + "1" * 64, "relevant": ["pdf"]})[0]
+
+
+def test_every_row_that_names_nothing_is_listed() -> None:
+    rows = [{"query": f"q{n}", "relevant": [name]} for n, name in enumerate(["zip", "pdf", "tar"])]
+    golden = parse_golden_set(Path("set.jsonl"), "\n".join(map(json.dumps, rows)).encode())
+    with pytest.raises(BadInput) as caught:
+        resolve(golden, corpus())
+    assert [fault.where for fault in caught.value.faults] == ["set.jsonl line 1 relevant", "set.jsonl line 3 relevant"]
+
+
+@settings(deadline=None)
+@given(st.permutations(ROWS))
+def test_the_order_of_the_entries_changes_neither_classes_nor_candidates(rows: Rows) -> None:
+    golden = parse_golden_set(Path("s.jsonl"), b'{"query": "q", "relevant": ["pdf"]}')
+    wrong = parse_golden_set(Path("s.jsonl"), b'{"query": "q", "exemplar": "x/y::pdf/SKILL.md"}')
+    assert resolve(golden, corpus(rows)).items == resolve(golden, corpus()).items
+    messages = set()
+    for table in (corpus(rows), corpus()):
+        with pytest.raises(BadInput) as caught:
+            resolve(wrong, table)
+        messages.add(str(caught.value))
+    assert len(messages) == 1
+
+
+@pytest.fixture(scope="module")
+def real() -> tuple[Path, pa.Table]:
+    if "CORPORA" not in os.environ:
+        pytest.skip("CORPORA names no folder of real registries")
+    folder = Path(os.environ["CORPORA"])
+    with gzip.open(folder / "entries.tsv.gz", "rt", encoding="utf-8", newline="\n") as file:
+        lines = [line.rstrip("\n").split("\t") for line in file][1:]
+    paths = [json.loads(line[1]).encode("utf-8", "surrogateescape") for line in lines]
+    has_body = [len(line[5]) == 64 for line in lines]
+    return folder.parent / "golden", pa.table(
+        {
+            "tap": [line[0] for line in lines],
+            "path": pa.array(paths, pa.binary()),
+            "path_text": [path.decode("utf-8", "backslashreplace") for path in paths],
+            "slug": [line[3] for line in lines],
+            "class_id": [line[5] if full else "::".join(line[:2]) for line, full in zip(lines, has_body, strict=True)],
+            "body_sha256": [line[5] for line in lines],
+            "empty_body": [not full for full in has_body],
+        }
+    )
+
+
+@pytest.mark.corpora
+def test_the_set_as_it_was_published_fails_for_the_rows_that_name_nothing(real: tuple[Path, pa.Table]) -> None:
+    folder, entries = real
+    with pytest.raises(BadInput) as caught:
+        resolve(read_golden_set(folder / "natural-as-found.jsonl"), entries)
+    found = [(fault.where.partition(" line ")[2], fault.todo) for fault in caught.value.faults]
+    assert [where for where, _ in found] == ["16 exemplar", "17 exemplar", "18 exemplar", "47 exemplar", "47 relevant"]
+    assert all("(same name)" in todo for _, todo in found[:3])
+    assert all(todo.startswith("no candidate") for _, todo in found[3:])
+
+
+@pytest.mark.corpora
+def test_the_mended_set_resolves(real: tuple[Path, pa.Table]) -> None:
+    folder, entries = real
+    facts = resolve(read_golden_set(folder / "natural.jsonl"), entries).facts()
+    assert (facts["items"], facts["by_exemplar"], facts["by_name"]) == (45, 24, 21)

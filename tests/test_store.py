@@ -1,0 +1,133 @@
+"""The store keeps all or nothing, under a key made of what was derived from what."""
+
+from __future__ import annotations
+
+import multiprocessing
+import multiprocessing.synchronize
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.errors import MissingArtifact
+from pipeline.store import Stage, Store, canonical_json, digest
+
+STAGE = Stage("demo", 1)
+
+
+def test_what_was_written_is_found_again(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    made = store.write(STAGE, {"a": 1}, {"file": b"text"}, {"rows": 3})
+    assert store.find(STAGE, {"a": 1}) == made
+    assert store.path(made, "file").read_bytes() == b"text"
+
+
+def test_other_inputs_another_version_and_another_stage_have_other_keys() -> None:
+    keys = {
+        Store.key(stage, inputs)
+        for stage in (STAGE, Stage("demo", 2), Stage("other", 1))
+        for inputs in ({}, {"a": 1}, {"a": "1"}, {"a": None}, {"a": [1]})
+    }
+    assert len(keys) == 15
+
+
+def test_what_was_never_made_names_the_command_that_makes_it(tmp_path: Path) -> None:
+    with pytest.raises(MissingArtifact, match="run `assay classes` first") as caught:
+        Store(tmp_path).get(STAGE, {}, "assay classes")
+    assert caught.value.exit_code == 2
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(), json_values))
+def test_the_order_of_inputs_does_not_matter(inputs: dict[str, object]) -> None:
+    assert digest(dict(reversed(inputs.items()))) == digest(inputs)
+
+
+def test_a_number_that_json_has_no_word_for_is_refused() -> None:
+    with pytest.raises(ValueError):
+        canonical_json({"value": float("nan")})
+
+
+def test_nothing_hidden_is_left_behind(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.write(STAGE, {}, {"file": b"text"}, {})
+    store.write(STAGE, {}, {"file": b"text"}, {})
+    store.replace(tmp_path / "feed" / "latest.json", b"{}")
+    assert list((tmp_path / ".tmp").iterdir()) == []
+
+
+def test_a_write_that_fails_leaves_no_artifact(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        store.write(STAGE, {}, {"first": b"text", "missing-folder/second": b"text"}, {})
+    assert store.find(STAGE, {}) is None
+    assert list((tmp_path / ".tmp").iterdir()) == []
+
+
+def test_a_sweep_removes_what_killed_runs_left_long_ago_and_nothing_younger(tmp_path: Path) -> None:
+    old, young = tmp_path / ".tmp" / "old", tmp_path / ".tmp" / "young"
+    for folder in (old, young):
+        folder.mkdir(parents=True)
+        (folder / "part").write_bytes(b"half")
+    os.utime(old, (0, 0))
+    Store(tmp_path).sweep()
+    assert not old.exists()
+    assert young.exists()
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from pipeline.store import Stage, Store
+store, number = Store(Path(sys.argv[1])), 0
+while True:
+    number += 1
+    store.write(Stage("demo", 1), {"number": number}, {f"file{i}": bytes(200_000) for i in range(5)}, {"number": number})
+"""
+
+
+@pytest.mark.slow
+def test_a_writer_that_is_killed_leaves_only_whole_artifacts(tmp_path: Path) -> None:
+    for attempt in range(10):
+        root = tmp_path / str(attempt)
+        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(root)])
+        while not list((root / "store" / "demo").glob("*")):
+            assert writer.poll() is None
+            time.sleep(0.01)
+        time.sleep(attempt * 0.013)
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+        artifacts = list((root / "store" / "demo").glob("*"))
+        assert all(len(list(artifact.iterdir())) == 6 for artifact in artifacts)
+
+
+def _write_the_same(root: Path, barrier: multiprocessing.synchronize.Barrier) -> None:
+    barrier.wait()
+    for number in range(20):
+        Store(root).write(STAGE, {"number": number}, {"file": bytes(50_000)}, {"number": number})
+
+
+def test_two_writers_of_the_same_artifacts_both_end_well(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    barrier = context.Barrier(2)
+    writers = [context.Process(target=_write_the_same, args=(tmp_path, barrier)) for _ in range(2)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0, 0]
+    store = Store(tmp_path)
+    assert all(store.find(STAGE, {"number": number}) is not None for number in range(20))
+    assert list((tmp_path / ".tmp").iterdir()) == []
