@@ -20,7 +20,7 @@ help:  ## Show this list
 	.uv/bin/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 
 .venv/.installed: .uv/bin/uv pyproject.toml uv.lock
-	.uv/bin/uv sync --frozen --compile-bytecode --python .uv/bin/python
+	.uv/bin/uv sync --frozen --all-extras --compile-bytecode --python .uv/bin/python
 	@touch $@
 
 build/examples/.built: .venv/.installed examples/build.py $(shell find examples/taps -type f 2>/dev/null | sed 's/ /\\ /g')

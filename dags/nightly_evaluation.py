@@ -1,4 +1,4 @@
-"""The nightly evaluation: wiring only. Each task calls one stage of ``pipeline/stages.py`` and passes ids, never data."""
+"""The nightly evaluation: wiring only. Each task calls one stage of ``pipeline/stages.py``; ids pass, data never."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from pipeline.relock import relock
 from pipeline.reports.feed import Night, NightRow
 from pipeline.taps.snapshot import verdict
 from pipeline.terminal import Watch, as_json, err, out, show_night, show_rows, show_taps
-from pipeline.workspace import Workspace, now
+from pipeline.workspace import Workspace, find_classes, find_corpus, now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,7 +113,9 @@ def _show_taps_unless_ok(options: Options, night: NightRow) -> None:
 
 
 @app.command
-def snapshot(tap: Annotated[str | None, Parameter(help="One tap; all unless named.")] = None, *, options: Options = Options()) -> None:
+def snapshot(
+    tap: Annotated[str | None, Parameter(help="One tap; all unless named.")] = None, *, options: Options = Options()
+) -> None:
     """Read taps at their pins, from the store or by git.
 
     Example: assay snapshot acme/skills
@@ -125,7 +127,9 @@ def snapshot(tap: Annotated[str | None, Parameter(help="One tap; all unless name
 
 
 @app.command
-def catalog(tap: Annotated[str | None, Parameter(help="One tap; all unless named.")] = None, *, options: Options = Options()) -> None:
+def catalog(
+    tap: Annotated[str | None, Parameter(help="One tap; all unless named.")] = None, *, options: Options = Options()
+) -> None:
     """Parse the files of taps into entries.
 
     Example: assay catalog acme/skills
@@ -162,11 +166,17 @@ def classes(options: Options = Options()) -> None:
     """
     with _opened(options) as workspace:
         grouped = stages.classes(workspace, stages.corpus(workspace))
-    _print(options, grouped.facts, lambda: show_rows("Content classes", ("fact", "value"), sorted(grouped.facts.items())))
+    _print(
+        options, grouped.facts, lambda: show_rows("Content classes", ("fact", "value"), sorted(grouped.facts.items()))
+    )
 
 
 @app.command
-def rank(options: Options = Options(), *, engine: Annotated[str | None, Parameter(help="One engine; all unless named.")] = None) -> None:
+def rank(
+    options: Options = Options(),
+    *,
+    engine: Annotated[str | None, Parameter(help="One engine; all unless named.")] = None,
+) -> None:
     """Index the corpus and rank it for every question.
 
     Example: assay rank --engine bm25
@@ -180,7 +190,11 @@ def rank(options: Options = Options(), *, engine: Annotated[str | None, Paramete
 
 
 @app.command
-def score(options: Options = Options(), *, engine: Annotated[str | None, Parameter(help="One engine; all unless named.")] = None) -> None:
+def score(
+    options: Options = Options(),
+    *,
+    engine: Annotated[str | None, Parameter(help="One engine; all unless named.")] = None,
+) -> None:
     """Score stored rankings against their golden sets.
 
     Example: assay score --engine bm25
@@ -199,7 +213,9 @@ def _each_engine_and_set(
     title: str,
 ) -> None:
     with _opened(options) as workspace:
-        at = stages.place(workspace)
+        corpus = find_corpus(workspace)
+        grouped = find_classes(workspace, corpus)
+        at = stages.Place(corpus, grouped, stages.resolve(workspace, grouped))
         made = [
             (name, golden.name, step(workspace, name, at, golden))
             for name in _engines(workspace, engine)
@@ -246,20 +262,26 @@ def taps_relock(
     """
     with _opened(options) as workspace:
         changes = relock(workspace, write=not dry_run)
-    rows = [[change.tap, change.field, "–" if change.before is None else change.before, change.after] for change in changes]
+    rows = [
+        [change.tap, change.field, "–" if change.before is None else change.before, change.after] for change in changes
+    ]
     _print(
         options,
         [change._asdict() for change in changes],
-        lambda: show_rows("Would change" if dry_run else "Changed", ("tap", "count", "before", "after"), rows)
-        if changes
-        else out.print("Every count is as measured: nothing to change."),
+        lambda: (
+            show_rows("Would change" if dry_run else "Changed", ("tap", "count", "before", "after"), rows)
+            if changes
+            else out.print("Every count is as measured: nothing to change.")
+        ),
     )
 
 
 @app.command
 def schemas(
     *,
-    check: Annotated[bool, Parameter(help="Change nothing; exit 2 where a file differs from the code.", negative=())] = False,
+    check: Annotated[
+        bool, Parameter(help="Change nothing; exit 2 where a file differs from the code.", negative=())
+    ] = False,
     folder: Annotated[Path, Parameter(help="Where the schemas stand.")] = Path("schemas"),
 ) -> None:
     """Write the public schemas from the code's own definitions, or hold them against it.
@@ -299,3 +321,7 @@ def _fail(lines: Sequence[str], exit_code: int) -> int:
     for line in lines:
         print(f"assay: {line}", file=sys.stderr)
     return exit_code
+
+
+if __name__ == "__main__":
+    main()

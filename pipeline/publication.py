@@ -64,9 +64,7 @@ def _joined(workspace: Workspace, scores: Sequence[Artifact], table: Table) -> p
     return table.sort(pa.concat_tables(parts))
 
 
-def _run_row(
-    workspace: Workspace, run_id: str, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]
-) -> RunRow:
+def _run_row(workspace: Workspace, run_id: str, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> RunRow:
     return RunRow(
         run_id=run_id,
         corpus=corpus.digest,

@@ -17,7 +17,7 @@ from pydantic import Field
 from pipeline.catalog.entries import CATALOG, EntryFacts
 from pipeline.classes.group import CLASSES
 from pipeline.engines import INDEX, RANK, Query
-from pipeline.errors import BadInput
+from pipeline.errors import BadInput, Fault
 from pipeline.golden.items import RESOLVE, GoldenSet, read_golden_set
 from pipeline.records import Record
 from pipeline.reports.feed import FEED, StepSource, point_to, run_folder, run_id_of
@@ -49,6 +49,29 @@ from pipeline.workspace import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+class StepDoc(NamedTuple):
+    """A row of the table of steps in the README."""
+
+    stage: str
+    reads: str
+    writes: str
+    command: str
+
+
+STEPS = (
+    StepDoc("snapshot", "tap list, git", "the files of each tap that may be entries", "assay snapshot"),
+    StepDoc("catalog", "files", "entries of each tap, with bodies and digests", "assay catalog"),
+    StepDoc("corpus", "entries", "that every tap is whole, and the corpus digest", "assay classes"),
+    StepDoc("classes", "entries", "content classes, mirrors, homonyms", "assay classes"),
+    StepDoc("resolve", "golden sets, classes", "that every row names something", "assay rank"),
+    StepDoc("index", "entries", "one index a tap", "assay rank"),
+    StepDoc("rank", "indices, golden sets", "hits of each question, mirrors included", "assay rank"),
+    StepDoc("score", "hits, golden sets", "rankings, items, metrics", "assay score"),
+    StepDoc("feed", "all of these", "the published run and its report", "assay run"),
+)
+"""The steps of a night, in order: what each reads and writes, and the command that repeats it."""
 
 
 def snapshot(workspace: Workspace, tap: Tap) -> TapState:
@@ -129,7 +152,8 @@ def resolve(workspace: Workspace, grouped: Artifact) -> list[GoldenSet]:
     Raises:
         BadInput: rows are wrong, or name nothing in the corpus; all rows of all sets are named, with candidates.
     """
-    sets, faults = [], []
+    sets: list[GoldenSet] = []
+    faults: list[Fault] = []
     for path in workspace.settings.golden_files:
         try:
             golden = read_golden_set(path)
@@ -153,17 +177,15 @@ def index(workspace: Workspace, corpus: Corpus, engine: str) -> list[Artifact]:
 
     Reads the catalogues. Writes ``index``, one artifact a tap: sorted vocabulary, postings, lengths.
     """
+    return [_index_tap(workspace, tap, made, engine) for tap, made in zip(corpus.taps, corpus.catalogs, strict=True)]
 
-    def make(made: Artifact) -> Made:
+
+def _index_tap(workspace: Workspace, tap: Tap, made: Artifact, engine: str) -> Artifact:
+    def make() -> Made:
         documents = read(workspace, made, "entries.parquet", ["slug", "description", "body"])
         return {"index.arrow": workspace.settings.engines[engine].index_tap(documents)}, {"entries": documents.num_rows}
 
-    return [
-        workspace.once(
-            INDEX, f"{engine} {tap.name}", index_inputs(workspace, made, engine), lambda made=made: make(made)
-        )
-        for tap, made in zip(corpus.taps, corpus.catalogs, strict=True)
-    ]
+    return workspace.once(INDEX, f"{engine} {tap.name}", index_inputs(workspace, made, engine), make)
 
 
 def rank(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, golden: GoldenSet) -> Artifact:

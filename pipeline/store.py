@@ -58,7 +58,7 @@ class Store:
     """A folder of artifacts, ``<root>/store/<stage>/<key>/``, and beside it the feed and the git mirrors."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root.absolute()
+        self.root = Path(os.path.abspath(root))
 
     @property
     def feed(self) -> Path:

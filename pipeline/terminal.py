@@ -1,4 +1,4 @@
-"""What people see in a terminal: progress, the state of the taps, the table of a night. Text of registries is escaped."""
+"""What people see in a terminal: progress, the state of the taps, the table of a night; all foreign text escaped."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Self
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from pipeline.errors import one_line
@@ -39,13 +40,15 @@ class Watch:
             transient=True,
             disable=quiet or not console.is_terminal,
         )
-        self._tasks: dict[str, tuple[int, int]] = {}
+        self._tasks: dict[str, tuple[TaskID, int]] = {}
 
     def __enter__(self) -> Self:
         self._bar.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._bar.stop()
 
     def __call__(self, step: Step) -> None:
@@ -74,7 +77,9 @@ def show_night(published: Published, night: NightRow) -> None:
     out.print(headline_table(published.headline))
     made, served = sum(step.computed for step in steps), sum(step.served for step in steps)
     if made:
-        out.print(f"{made} of {made + served} outputs were made, the others came from the store: {night.seconds:.1f} s.")
+        out.print(
+            f"{made} of {made + served} outputs were made, the others came from the store: {night.seconds:.1f} s."
+        )
     else:
         out.print(f"Nothing was recomputed: all {served} outputs came from the store: {night.seconds:.1f} s.")
     out.print(f"run     {published.run_id}")
@@ -82,32 +87,45 @@ def show_night(published: Published, night: NightRow) -> None:
     out.print(f"report  {escape(str(published.folder / 'report.html'))}")
 
 
+def _table(title: str, *columns: str) -> Table:
+    """Return a table that reads well at 80 columns: light rules, names folded rather than cut."""
+    table = Table(
+        title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1), collapse_padding=True
+    )
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _add_numbers(table: Table, *columns: str) -> None:
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)
+
+
 def _steps_table(steps: Sequence[NightStep]) -> Table:
-    table = Table("step", title="What ran, and what the store served", title_justify="left")
-    for column in ("made", "from the store", "seconds"):
-        table.add_column(column, justify="right")
+    table = _table("What ran, and what the store served", "step")
+    _add_numbers(table, "made", "from the store", "seconds")
     for row in steps:
         table.add_row(row.stage, str(row.computed), str(row.served), f"{row.seconds:.2f}")
     return table
 
 
 def headline_table(headline: Iterable[Headline]) -> Table:
-    """Return the headline measures as a table: one row for each golden set, engine and grading."""
-    table = Table("golden set", "engine", "graded", title="Headline measures", title_justify="left")
+    """Return the headline measures as a table: for each golden set and engine, one row a grading."""
     names = ("recall@10", "hit@1", "mrr@100", "ndcg@10")
-    for column in (*names, "items"):
-        table.add_column(column, justify="right")
-    table.add_column("label")
+    table = _table("Headline measures")
+    table.add_column("set, engine, graded", overflow="fold", min_width=15)
+    _add_numbers(table, *names, "items")
+    table.add_column("label", no_wrap=True)
+    above = ""
     for row in headline:
+        heading = escape(one_line(f"{row.golden_set}, {row.engine}"))
+        if heading != above:
+            table.add_row(heading)
+            above = heading
         values = [row.values.get(name) for name in names]
-        table.add_row(
-            escape(one_line(row.golden_set)),
-            row.engine,
-            GRADINGS[row.grading],
-            *("–" if value is None else f"{value:.4f}" for value in values),
-            str(row.n_items),
-            row.label,
-        )
+        shown = ("–" if value is None else f"{value:.4f}" for value in values)
+        table.add_row(f"  {GRADINGS[row.grading]}", *shown, str(row.n_items), row.label)
     return table
 
 
@@ -116,23 +134,27 @@ GRADINGS = {"row": "as pinned", "name": "by name"}
 
 def show_taps(states: Sequence[TapState], console: Console = out) -> None:
     """Print the state of every tap, those that are not ok last and with the reason."""
-    table = Table("tap", "pin", "state", "source", title="Taps", title_justify="left")
-    table.add_column("reason", overflow="fold")
+    table = _table("Taps", "tap", "pin", "state", "source", "reason")
     for state in sorted(states, key=lambda state: (state.state != "ok", state.name)):
         style = None if state.state == "ok" else "bold"
         table.add_row(
-            escape(one_line(state.name)), state.pin[:12], state.state, state.source or "–", escape(state.reason), style=style
+            escape(one_line(state.name)),
+            str(state.pin)[:12],
+            state.state,
+            state.source or "–",
+            escape(state.reason),
+            style=style,
         )
     console.print(table)
 
 
 def show_rows(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a small table; numbers stand to the right."""
-    table = Table(title=title, title_justify="left")
+    table = _table(title)
     listed = [list(row) for row in rows]
     for number, column in enumerate(columns):
-        numeric = all(isinstance(row[number], int | float) for row in listed)
-        table.add_column(column, justify="right" if numeric and listed else "left", overflow="fold")
+        numeric = bool(listed) and all(isinstance(row[number], int | float) for row in listed)
+        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in listed:
         table.add_row(*(escape(one_line(str(cell))) for cell in row))
     out.print(table)

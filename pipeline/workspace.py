@@ -183,9 +183,7 @@ def find_classes(workspace: Workspace, corpus: Corpus) -> Artifact:
     return workspace.store.get(CLASSES, classes_inputs(workspace, corpus), "assay classes")
 
 
-def find_scores(
-    workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]
-) -> list[Artifact]:
+def find_scores(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> list[Artifact]:
     """Return the stored scores of every set under every engine, in order; MissingArtifact where one is missing."""
     return [
         workspace.store.get(

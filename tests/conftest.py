@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
+
+from pipeline.cli import main
 
 PROJECT = Path(__file__).resolve().parent.parent
 
@@ -53,3 +59,56 @@ def no_options_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> Iterator
     for name in [name for name in os.environ if name.startswith("ASSAY_")]:
         monkeypatch.delenv(name)
     yield
+
+
+class Ended(NamedTuple):
+    """How a command ended."""
+
+    exit_code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """What it printed for machines."""
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def assay(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
+    """The command, run in this process."""
+
+    def run(*words: object) -> Ended:
+        capsys.readouterr()
+        exit_code = 0
+        try:
+            main([str(word) for word in words])
+        except SystemExit as ended:
+            exit_code = int(ended.code or 0)
+        return Ended(exit_code, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def finished(examples: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store in which one night over the embedded registries was finished. Not to be written to: copy it."""
+    store = tmp_path_factory.mktemp("finished") / "store"
+    main(["run", "--config", str(examples / "config" / "assay.toml"), "--store", str(store), "--json"])
+    return store
+
+
+@pytest.fixture
+def stored(finished: Path, tmp_path: Path) -> Path:
+    """A copy of the finished store, to do with as a test likes."""
+    return Path(shutil.copytree(finished, tmp_path / "stored"))
+
+
+def feed_bytes(store: Path) -> dict[str, str]:
+    """Return the digest of every file of the feed, the nights left out."""
+    feed = store / "feed"
+    return {
+        str(path.relative_to(feed)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(feed.rglob("*"))
+        if path.is_file() and path.parent.name != "nights"
+    }

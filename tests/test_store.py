@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import JsonValue
 
 from pipeline.errors import MissingArtifact
 from pipeline.store import Stage, Store, canonical_json, digest
@@ -29,11 +30,9 @@ def test_what_was_written_is_found_again(tmp_path: Path) -> None:
 
 
 def test_other_inputs_another_version_and_another_stage_have_other_keys() -> None:
-    keys = {
-        Store.key(stage, inputs)
-        for stage in (STAGE, Stage("demo", 2), Stage("other", 1))
-        for inputs in ({}, {"a": 1}, {"a": "1"}, {"a": None}, {"a": [1]})
-    }
+    many: list[dict[str, JsonValue]] = [{}, {"a": 1}, {"a": "1"}, {"a": None}, {"a": [1]}]
+    stages = (STAGE, Stage("demo", 2), Stage("other", 1))
+    keys = {Store.key(stage, inputs) for stage in stages for inputs in many}
     assert len(keys) == 15
 
 
@@ -92,9 +91,10 @@ import sys
 from pathlib import Path
 from pipeline.store import Stage, Store
 store, number = Store(Path(sys.argv[1])), 0
+files = {f"file{i}": bytes(200_000) for i in range(5)}
 while True:
     number += 1
-    store.write(Stage("demo", 1), {"number": number}, {f"file{i}": bytes(200_000) for i in range(5)}, {"number": number})
+    store.write(Stage("demo", 1), {"number": number}, files, {"number": number})
 """
 
 

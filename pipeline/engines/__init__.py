@@ -1,9 +1,10 @@
 """Engines: from entries and questions to ranked hits.
 
 ``text.py`` says what a word is; ``kernel.py`` holds the machine loops; ``characters.py`` is the character table that
-they read; ``index.py`` makes the index of one tap; ``bm25.py`` is the engine that scores with them; ``ranking.py`` turns
-any engine's scores into ranked classes. An engine knows nothing of taps, golden sets or files: it is given documents and
-queries. This module imports nothing heavy, so that an unchanged night need not load an engine to know what it would do.
+they read; ``index.py`` makes the index of one tap; ``bm25.py`` is the engine that scores with them; ``ranking.py``
+turns any engine's scores into ranked classes. An engine knows nothing of taps, golden sets or files: it is given
+documents and queries. This module imports nothing heavy, so that an unchanged night need not load an engine to know
+what it would do.
 """
 
 from __future__ import annotations

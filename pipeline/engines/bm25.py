@@ -1,9 +1,9 @@
 """Engine ``bm25``: Robertson's BM25 with an IDF that is never negative.
 
 The score of an entry is the sum, over the distinct terms of the query in the order in which they first occur, of
-``idf * (tf * (k1 + 1)) / (tf + k1 * (1 - b + b * dl / avgdl))`` with ``idf = ln(1 + (N - df + 0.5) / (df + 0.5))``, each
-operation in float64 in the order written. N, df and the total length are integers added up over taps, so scores have the
-same bits however entries are cut into taps.
+``idf * (tf * (k1 + 1)) / (tf + k1 * (1 - b + b * dl / avgdl))`` with ``idf = ln(1 + (N - df + 0.5) / (df + 0.5))``,
+each operation in float64 in the order written. N, df and the total length are integers added up over taps, so scores
+have the same bits however entries are cut into taps.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Bm25:
 
     name: ClassVar[str] = "bm25"
     VERSION: ClassVar[int] = 1
-    Options: ClassVar[type[Bm25Options]] = Bm25Options
+    Options: ClassVar[type[Record]] = Bm25Options
 
     def __init__(self, options: Bm25Options) -> None:
         self.options = options
@@ -87,9 +87,9 @@ class Bm25:
         """Index the entries of one tap; see `pipeline.engines.index.TapIndex`."""
         from pipeline.engines.index import Weights, index_tap
 
-        columns = (entries.column(name) for name in ("slug", "description", "body"))
+        slugs, descriptions, bodies = (entries.column(name) for name in ("slug", "description", "body"))
         weights = Weights(self.options.name_weight, self.options.description_weight, self.options.body_weight)
-        return index_tap(*columns, self.options.tokenizer, weights).to_bytes()
+        return index_tap(slugs, descriptions, bodies, self.options.tokenizer, weights).to_bytes()
 
     def retriever(self, indexes: Sequence[bytes | memoryview | pa.Buffer]) -> Bm25Retriever:
         """Join the indexes of taps, in the order of the corpus, into one corpus."""
@@ -214,9 +214,7 @@ class Bm25Retriever:
         return k1 * (1.0 - b + b * self._lengths / average)
 
 
-def _find(
-    tap: TapIndex, encoded: Sequence[bytes]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+def _find(tap: TapIndex, encoded: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
     """Where each word would stand, the end of those that begin with it, and whether it is there."""
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""What each character is to the tokenizer, from the Unicode data of the running Python, block by block as they are met."""
+"""What each character is to the tokenizer, from the Unicode data of the running Python, block by block as met."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CODES = 1 << 21
 """Room for whatever four bytes can spell, so that no broken text points outside the table."""
 
 STEADY_MARKS = "\ufe0e\ufe0f\u20e3"
-"""Marks that stay as they are whatever stands beside them, and are common: the variation selectors of signs, the keycap.
+"""Common marks that stay as they are whatever stands beside them: the variation selectors of signs, the keycap.
 
 Other marks may compose with, or be put in order among, their neighbours, so a text that holds one is prepared first.
 """
@@ -52,6 +52,8 @@ def _kind(char: str) -> int:
         kind = kernel.BIGRAM
     else:
         kind = kernel.MARK if category[0] == "M" else kernel.LETTER
+    if category[0] in "LN":
+        kind |= kernel.TOUCHES
     return kind if _stays(char, category) else kind | kernel.CHANGES
 
 

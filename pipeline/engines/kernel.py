@@ -8,13 +8,15 @@ unsigned 64-bit integers into floats.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numba import njit, types
 from numpy.typing import NDArray
 
 F = TypeVar("F", bound=Callable[..., object])
+Scalar: TypeAlias = Any
+"""A whole number of the machine; of the interpreter without the compiler."""
 Bytes: TypeAlias = NDArray[np.uint8]
 Ints: TypeAlias = NDArray[np.int32]
 Longs: TypeAlias = NDArray[np.int64]
@@ -27,6 +29,8 @@ KIND = 3
 """The bits of a character table's entry that hold the kind."""
 CHANGES = 4
 """The bit of a character whose text must be normalised and lower-cased before it is cut into words."""
+TOUCHES = 8
+"""The bit of a letter or digit, beside which a language name is none."""
 BLOCK = 8
 """Character tables are filled in blocks of ``2 ** BLOCK`` code points."""
 UNKNOWN, READY, CHANGING = 0, 1, 2
@@ -55,13 +59,16 @@ _BYTES, _INTS, _LONGS, _KEYS, _FLOATS = (
 )
 
 
+def _results(*kinds: types.Type) -> types.BaseTuple:
+    return types.Tuple(kinds)  # type: ignore[no-untyped-call]
+
+
 def _compiled(signature: object = None) -> Callable[[F], F]:
-    decorate: Callable[[F], F] = njit(signature, cache=True, nogil=True)
-    return decorate
+    return cast("Callable[[F], F]", njit(signature, cache=True, nogil=True))
 
 
 @_compiled()
-def _width(lead: int) -> int:
+def _width(lead: Scalar) -> int:
     """Bytes of the character that starts with this byte."""
     if lead < 0xC0:
         return 1
@@ -71,7 +78,7 @@ def _width(lead: int) -> int:
 
 
 @_compiled()
-def _code(data: Bytes, at: int, end: int) -> int:
+def _code(data: Bytes, at: Scalar, end: Scalar) -> Scalar:
     """The code point at ``at``; one that is cut off by ``end`` reads as U+0000."""
     lead = np.int64(data[at])
     if lead < 0x80:
@@ -87,18 +94,14 @@ def _code(data: Bytes, at: int, end: int) -> int:
     return (lead & 0x07) << 18 | second << 12 | third << 6 | np.int64(data[at + 3]) & 0x3F
 
 
-@_compiled(
-    types.void(
-        _BYTES, _LONGS, _LONGS, _BYTES, _BYTES, _output(types.uint8), _output(types.uint8)
-    )
-)
+@_compiled(types.void(_BYTES, _LONGS, _LONGS, _BYTES, _BYTES, _output(types.uint8), _output(types.uint8)))
 def survey(
     data: Bytes, starts: Longs, stops: Longs, kinds: Bytes, filled: Bytes, wanted: Bytes, verdicts: Bytes
 ) -> None:
     """Find the texts that hold a character which normalising or lower-casing may change, and the blocks to fill.
 
-    Only texts whose verdict is ``UNKNOWN`` are read. One with a character of a block that is not ``filled`` stays so, and
-    the block is noted in ``wanted``.
+    Only texts whose verdict is ``UNKNOWN`` are read. One with a character of a block that is not ``filled`` stays so,
+    and the block is noted in ``wanted``.
     """
     for row in range(starts.size):
         if verdicts[row] != UNKNOWN:
@@ -132,18 +135,17 @@ def survey(
 
 
 @_compiled()
-def _touches(data: Bytes, at: int, start: int, end: int, kinds: Bytes) -> bool:
+def _touches(data: Bytes, at: Scalar, start: Scalar, end: Scalar, kinds: Bytes) -> Scalar:
     """Say whether a letter or digit stands at ``at``, or, where a character only ends there, does."""
     if at < start or at >= end:
         return False
     while at > start and data[at] & 0xC0 == 0x80:
         at -= 1
-    kind = kinds[_code(data, at, end)] & KIND
-    return kind == LETTER or kind == BIGRAM
+    return kinds[_code(data, at, end)] & TOUCHES != 0
 
 
 @_compiled()
-def _language(data: Bytes, at: int, start: int, end: int, kinds: Bytes) -> int:
+def _language(data: Bytes, at: Scalar, start: Scalar, end: Scalar, kinds: Bytes) -> int:
     """The language name at ``at``: its length in bytes times 256 plus its number from 1 on, or 0."""
     first = data[at] | 0x20
     found, length = 0, 2
@@ -165,7 +167,7 @@ def _language(data: Bytes, at: int, start: int, end: int, kinds: Bytes) -> int:
 
 
 @_compiled()
-def _slot(key: np.uint64, shift: np.uint64) -> int:
+def _slot(key: Scalar, shift: np.uint64) -> Scalar:
     return np.int64((key * _GOLDEN) >> shift)
 
 
@@ -178,7 +180,7 @@ def _key(packed: np.uint64, mixed: np.uint64, length: int) -> np.uint64:
 
 
 @_compiled(
-    types.UniTuple(types.int64, 2)(
+    _results(types.int64, types.int64)(
         _BYTES,
         _input(types.int64, 2),
         _input(types.int64, 2),
@@ -223,11 +225,12 @@ def count_words(
     ``lower`` gives for each byte 0 where it separates, itself in lower case where it is part of a word, and the byte
     itself from 0x80 on where the character decides.
 
-    The first words to be met must be so many ``stopwords``, which are not counted, then the words of the language names.
-    ``table`` (all zero) holds word numbers plus one by hash, ``keys`` the key of each word, ``word_at`` where the bytes
-    of each begin in ``text``. Postings come by document; ``postings_at`` says where each one's begin. ``lengths`` are in
-    weighted words. ``count`` (all zero) and ``met`` are for the document at hand. Two bytes of input give at most one
-    word and four bytes of vocabulary; the arrays must have room for that, ``table`` for twice as many words.
+    The first words to be met must be so many ``stopwords``, which are not counted, then the words of the language
+    names. ``table`` (all zero) holds word numbers plus one by hash, ``keys`` the key of each word, ``word_at`` where
+    the bytes of each begin in ``text``. Postings come by document; ``postings_at`` says where each one's begin.
+    ``lengths`` are in weighted words. ``count`` (all zero) and ``met`` are for the document at hand. Two bytes of input
+    give at most one word and four bytes of vocabulary; the arrays must have room for that, ``table`` for twice as many
+    words.
     """
     words = 0
     postings = 0
@@ -245,7 +248,7 @@ def count_words(
             run_from = start
             while True:
                 # 1. The next word is data[from_:at].
-                number = -1
+                number: Scalar = -1
                 packed = _ZERO
                 mixed = _ZERO
                 if run > 0:
@@ -289,7 +292,7 @@ def count_words(
                             at += 1
                         else:
                             kind = kinds[_code(data, at, end)] & KIND
-                            if kind == SEPARATOR or kind == BIGRAM:
+                            if kind in (SEPARATOR, BIGRAM):
                                 if at == from_:
                                     run = 1 if kind == BIGRAM else 0
                                     run_from = at
@@ -342,11 +345,11 @@ def count_words(
                                 table[slot] = 0
                             mask = 2 * mask + 1
                             shift -= U64(1)
-                            for known in range(words):
-                                slot = _slot(keys[known], shift)
+                            for earlier in range(words):
+                                slot = _slot(keys[earlier], shift)
                                 while table[slot] != 0:
                                     slot = (slot + 1) & mask
-                                table[slot] = known + 1
+                                table[slot] = earlier + 1
 
                 # 3. Count it.
                 if number >= stopwords:
@@ -357,18 +360,18 @@ def count_words(
                     length += weight
 
         for step in range(met_here):
-            number = np.int64(met[step])
-            posting_word[postings] = number
-            posting_count[postings] = count[number]
+            word = met[step]
+            posting_word[postings] = word
+            posting_count[postings] = count[word]
             postings += 1
-            count[number] = 0
+            count[word] = 0
         postings_at[document + 1] = postings
         lengths[document] = length
     return words, postings
 
 
 @_compiled()
-def _compare(left: Bytes, start: int, end: int, right: Bytes, from_: int, to: int) -> int:
+def _compare(left: Bytes, start: Scalar, end: Scalar, right: Bytes, from_: Scalar, to: Scalar) -> Scalar:
     """Below, at or above zero as the left bytes come before, equal or come after the right ones."""
     for step in range(min(end - start, to - from_)):
         if left[start + step] != right[from_ + step]:
@@ -376,11 +379,15 @@ def _compare(left: Bytes, start: int, end: int, right: Bytes, from_: int, to: in
     return (end - start) - (to - from_)
 
 
-@_compiled(
-    types.void(_LONGS, _INTS, _INTS, _LONGS, _output(types.int64), _output(types.int32), _output(types.int32))
-)
+@_compiled(types.void(_LONGS, _INTS, _INTS, _LONGS, _output(types.int64), _output(types.int32), _output(types.int32)))
 def turn(
-    postings_at: Longs, posting_word: Ints, posting_count: Ints, place: Longs, free: Longs, document_of: Ints, count_of: Ints
+    postings_at: Longs,
+    posting_word: Ints,
+    posting_count: Ints,
+    place: Longs,
+    free: Longs,
+    document_of: Ints,
+    count_of: Ints,
 ) -> None:
     """Turn the postings of documents into those of words, documents ascending.
 
@@ -396,10 +403,12 @@ def turn(
             count_of[to] = posting_count[posting]
 
 
-@_compiled(types.UniTuple(_output(types.int64), 2)(_BYTES, _LONGS, _BYTES, _LONGS))
+@_compiled(_results(_output(types.int64), _output(types.int64))(_BYTES, _LONGS, _BYTES, _LONGS))
 def find(text: Bytes, word_at: Longs, asked: Bytes, asked_at: Longs) -> tuple[Longs, Longs]:
-    """For each word asked for: the first place in the sorted words that is not before it, and the end of those that it
-    is a prefix of. It is indexed where the two differ and the word at the first place is as long.
+    """Find words in the sorted vocabulary by halving.
+
+    Returns for each word asked for the first place that is not before it, and the end of the words that begin with it.
+    It is indexed where the two differ and the word at the first place is as long.
     """
     firsts = np.empty(asked_at.size - 1, np.int64)
     ends = np.empty(asked_at.size - 1, np.int64)

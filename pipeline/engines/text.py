@@ -14,9 +14,8 @@ from typing import Literal
 
 Tokenizer = Literal["unicode", "ascii"]
 
-STOPWORDS: tuple[str, ...] = tuple(
-    "the a an and or of to for in on with is are be this that it as at by from your you can will if when how".split()
-)
+_STOPPED = "the a an and or of to for in on with is are be this that it as at by from your you can will if when how"
+STOPWORDS: tuple[str, ...] = tuple(_STOPPED.split())
 """Words that are never indexed and never asked for."""
 
 LANGUAGES: tuple[tuple[str, str], ...] = (

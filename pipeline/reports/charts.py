@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 from xml.etree import ElementTree
 
@@ -205,7 +205,8 @@ def dots(estimates: Sequence[Estimate], title: str) -> Callable[[Size], Spec]:
 
     def spec(size: Size) -> Spec:
         size = _fitted(size, [estimate.row for estimate in estimates])
-        series = _series(estimate.series for estimate in estimates)
+        names = _short(size, [estimate.series for estimate in estimates])
+        series = [*names.values()]
         y = _rows([estimate.row for estimate in estimates], series)
         tip: Spec = {"description": {"field": "tip"}}
         dot: Spec = {"type": "point", "size": 75, "strokeWidth": 1.5, "opacity": 1}
@@ -220,7 +221,7 @@ def dots(estimates: Sequence[Estimate], title: str) -> Callable[[Size], Spec]:
         ]
         rows = [
             _row(size, estimate.panel, estimate.row)
-            | {"series": estimate.series, "value": estimate.value, "low": estimate.low, "high": estimate.high}
+            | {"series": names[estimate.series], "value": estimate.value, "low": estimate.low, "high": estimate.high}
             | {"weak": estimate.weak or estimate.value is None, "note": _end_note(estimate, size), "tip": estimate.tip}
             for estimate in estimates
         ]
@@ -233,7 +234,8 @@ def curves(points: Sequence[Point], x_title: str, y_title: str, ticks: Sequence[
     """Specify a line for each series over a logarithmic x, with a dot and an interval at each point."""
 
     def spec(size: Size) -> Spec:
-        series = _series(point.series for point in points)
+        names = _short(size, [point.series for point in points])
+        series = [*names.values()]
         x: Spec = {"field": "x", "type": "quantitative"}
         x["scale"] = {"type": "log", "domain": [min(ticks) * 0.9, max(ticks) * 1.1], "nice": False}
         x["axis"] = {"title": x_title, "values": [*ticks], "labelOverlap": False, "format": "d", "grid": False}
@@ -247,7 +249,7 @@ def curves(points: Sequence[Point], x_title: str, y_title: str, ticks: Sequence[
             _layer({"type": "line", "strokeWidth": 2, "aria": False}, y | colour),
             _layer({"type": "point", "filled": True, "size": 75, "opacity": 1}, y | tip | colour | shape),
         ]
-        rows: list[Spec] = [point._asdict() for point in points]
+        rows: list[Spec] = [point._asdict() | {"series": names[point.series]} for point in points]
         return _panels(size, rows, layer, height=230, left=44)
 
     return spec
@@ -261,7 +263,8 @@ def bars(parts: Sequence[Bar], title: str, *, share: bool = False, stacked: bool
 
     def spec(size: Size) -> Spec:
         size = _fitted(size, [bar.row for bar in parts], max(len(bar.note) for bar in parts))
-        kinds = _series(bar.part for bar in parts)
+        names = _short(size, [bar.part for bar in parts])
+        kinds = [*names.values()]
         y = _rows([bar.row for bar in parts], [] if stacked else kinds)
         axis: Spec = {"title": title, "format": ".0%" if share else ",d", "tickMinStep": 0.01 if share else 1}
         axis |= {"tickCount": 8 if size.long_notes else 4}
@@ -279,7 +282,7 @@ def bars(parts: Sequence[Bar], title: str, *, share: bool = False, stacked: bool
             totals[bar.panel, bar.row] += bar.value  # type: ignore[assignment]
         rows = [
             _row(size, bar.panel, bar.row)
-            | {"series": bar.part, "place": kinds.index(bar.part), "value": bar.value}
+            | {"series": names[bar.part], "place": kinds.index(names[bar.part]), "value": bar.value}
             | {"total": totals[bar.panel, bar.row], "note": bar.note, "tip": bar.tip}
             for bar in parts
         ]
@@ -293,12 +296,13 @@ def _panels(size: Size, rows: list[Spec], layer: list[JsonValue], *, left: int, 
     """Put ``layer`` into one panel, or into one for each panel of ``rows``, below one another, with its name above."""
     plot = _plot(size) if step else size.width - left - 16
     view: Spec = {"width": plot, "height": height or {"step": step, "for": "position"}, "layer": layer}
-    spec: Spec = {"data": {"values": [*rows]}, "background": "white", "padding": 4, "config": _config(size, left)}
-    names = [*dict.fromkeys(row["panel"] for row in rows)]
-    if len(names) == 1:
+    panels = _short(size, [str(row["panel"]) for row in rows])
+    values: list[JsonValue] = [row | {"panel": panels[str(row["panel"])]} for row in rows]
+    spec: Spec = {"data": {"values": values}, "background": "white", "padding": 4, "config": _config(size, left)}
+    if len(panels) == 1:
         return spec | view
-    header: Spec = {"title": None, "labelOrient": "top", "labelAnchor": "start", "labelLimit": size.width - 10}
-    panel: Spec = {"field": "panel", "type": "nominal", "sort": names, "header": header}
+    header: Spec = {"title": None, "labelOrient": "top", "labelAnchor": "start", "labelLimit": 0}
+    panel: Spec = {"field": "panel", "type": "nominal", "sort": [*panels.values()], "header": header}
     apart: Spec = {"y": "independent", "yOffset": "independent"}
     return spec | {"facet": {"row": panel}, "spec": view, "resolve": {"scale": apart}, "spacing": 14}
 
@@ -323,7 +327,7 @@ def _config(size: Size, left: int) -> Spec:
         "title": None,
         "labelColor": INK,
         "labelFontSize": 12,
-        "labelLimit": size.width - 40,
+        "labelLimit": 0,
         "columns": 3 if size.long_notes else 1,
         "symbolOpacity": 1,
     }
@@ -388,8 +392,17 @@ def _span() -> Spec:
     return {"x": _unit("low", {}), "x2": {"field": "high"}}
 
 
-def _series(names: Iterable[str]) -> list[str]:
-    return [*dict.fromkeys(names)]
+def _short(size: Size, names: Sequence[str]) -> dict[str, str]:
+    """Return what to call each of ``names``, in order, cut to the chart's room and all different.
+
+    The drawing library is never left to cut a text, because it would cut characters in half.
+    """
+    limit = int((size.width - 40) / LETTER)
+    short: dict[str, str] = {}
+    for name in dict.fromkeys(names):
+        cut = brief(name, limit)
+        short[name] = cut if cut not in short.values() else f"{brief(name, limit - 6)} ({len(short) + 1})"
+    return short
 
 
 def _colour(series: Sequence[str]) -> Spec:

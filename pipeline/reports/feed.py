@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from pydantic import Field, JsonValue
 
-from pipeline.records import Record, Table
+from pipeline.records import Record, Table, parquet_bytes
 from pipeline.store import Stage, Store, canonical_json, digest
 from pipeline.taps.snapshot import TapState
 
@@ -83,7 +83,7 @@ class TapRow(Record):
     tap: str = Field(description="owner/repo.")
     pin: str = Field(description="Full commit id.")
     tree: str = Field(description="Tree id of the commit.")
-    committed: str = Field(description="Date of the commit, UTC.")
+    committed: str | None = Field(description="Date of the commit, UTC; null where it has none that can be read.")
     licence: str | None = Field(description="SPDX guess from the licence file; null where none was recognised.")
     role: str = Field(description="`target` or `scale`.")
     entries: int = Field(description="Entries.")
@@ -142,6 +142,16 @@ class Step(Record):
     subject: str
     source: StepSource
     seconds: float
+
+
+def _as_table(row: NightRow) -> pa.Table:
+    """Build the table of one night from JSON: built from Python values, Arrow would load pandas, and take a second."""
+    import io
+
+    import pyarrow.json as pj
+
+    options = pj.ParseOptions(explicit_schema=NIGHTS.schema, unexpected_field_behavior="error")
+    return pj.read_json(io.BytesIO(row.model_dump_json().encode("utf-8")), parse_options=options).cast(NIGHTS.schema)
 
 
 class Failure(Record):
@@ -239,7 +249,7 @@ class Night:
     ) -> NightRow:
         """Write the night into the feed and drop its notes; return its row."""
         row = self.row(started, ended, logical_date, trigger)
-        self.store.replace(night_file(self.store, self.id), NIGHTS.to_bytes(NIGHTS.from_rows([row])))
+        self.store.replace(night_file(self.store, self.id), parquet_bytes(_as_table(row)))
         self._notes.unlink(missing_ok=True)
         return row
 

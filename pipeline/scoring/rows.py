@@ -51,6 +51,7 @@ class ItemRow(Record):
     mode: Mode | None = Field(description="How the item was graded: on its exemplars or by name; null: not at all.")
     upper_bound: bool = Field(description="Graded by name, and a name has several classes: an upper bound.")
     question: str = Field(description="What is asked.")
+    wanted: list[str] = Field(description="What answers it by this grading: exemplars as `tap::path`, or names.")
     kind: str | None = Field(description="Kind of entry that is wanted.")
     answerable: bool = Field(description="Whether the corpus holds an answer.")
     question_type: QuestionType | None = Field(description="Type of the question.")

@@ -160,6 +160,7 @@ def _item_row(run: Run, score: ItemScore, ranking: Sequence[Ranked], words: Word
         mode=score.mode,
         upper_bound=score.upper_bound,
         question=item.question,
+        wanted=list({"exemplar": item.exemplar, "name": item.relevant}.get(score.mode or "", ())),
         kind=item.kind,
         answerable=item.answerable,
         question_type=item.question_type,

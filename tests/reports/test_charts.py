@@ -126,6 +126,18 @@ def test_no_text_stops_a_chart_from_being_drawn(texts_of_others: list[str]) -> N
     assert {visible(text) for text in texts_of_others} - {""} <= set(titles(drawing.wide))
 
 
+def test_characters_beyond_the_basic_plane_are_never_cut_in_half() -> None:
+    names = ["\N{SLEEPING SYMBOL}" * length for length in range(100, 125, 3)]
+    svg = drawn(dots([estimate(name, name, panel=name) for name in names], "mean"), "").narrow
+    assert len([text for text in texts(svg) if text.endswith("…")]) >= len(names)
+
+
+def test_long_names_that_begin_alike_stay_apart() -> None:
+    names = ["x" * 200 + end for end in "abc"]
+    svg = drawn(curves([Point(name, name, 1, 0.5, None, None, "") for name in names], "k", "recall", (1, 10)), "").wide
+    assert len({text for text in texts(svg) if text.startswith("xxx")}) == 3
+
+
 def test_a_chart_is_one_labelled_image_without_style_class_or_link() -> None:
     svg = drawn(dots([estimate(), estimate(series="dense")], "mean"), "What it shows.").wide
     root, *inner = elements(svg)

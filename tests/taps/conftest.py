@@ -3,9 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from gitforge import Repository, Wrapped
 
 from pipeline.store import Store
+from tests.taps.gitforge import Repository, Wrapped
 
 
 @pytest.fixture

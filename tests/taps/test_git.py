@@ -17,8 +17,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from gitforge import NEVER, Files, Repository, Wrapped, daemon, free_port, link, plain_ssh, tap_of, wait_until
-from httpsforge import https_server
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +25,19 @@ from pipeline.store import Store
 from pipeline.taps.git import git_version, mirror_name
 from pipeline.taps.snapshot import SnapshotOptions, TapState, attempt, read_files
 from pipeline.taps.taplist import Tap
+from tests.taps.gitforge import (
+    NEVER,
+    Files,
+    Repository,
+    Wrapped,
+    daemon,
+    free_port,
+    link,
+    plain_ssh,
+    tap_of,
+    wait_until,
+)
+from tests.taps.httpsforge import https_server
 
 OPTIONS = SnapshotOptions(fetch_seconds=30)
 HERE = Path("/")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from gitforge import Files, Repository, Wrapped, link, submodule, tap_of
 
 from pipeline.errors import BadInput, Outage, Unsound
 from pipeline.store import Store
@@ -22,6 +21,7 @@ from pipeline.taps.snapshot import (
     snapshot,
     verdict,
 )
+from tests.taps.gitforge import Files, Repository, Wrapped, link, submodule, tap_of
 
 OPTIONS = SnapshotOptions()
 

@@ -1,0 +1,128 @@
+"""The command line as a stranger meets it: help with examples, errors in one line, output for machines."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipeline.tables import schema_files
+from tests.conftest import PROJECT, Ended
+
+Assay = Callable[..., Ended]
+
+COMMANDS = ["run", "snapshot", "catalog", "classes", "rank", "score", "taps check", "taps relock", "schemas"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_every_command_shows_an_example(assay: Assay, command: str) -> None:
+    shown = assay(*command.split(), "--help").out
+    assert f"Example: assay {command}" in " ".join(shown.split())
+
+
+def test_the_help_names_the_exit_codes(assay: Assay) -> None:
+    assert "75 an outage" in " ".join(assay("--help").out.split())
+
+
+@pytest.mark.parametrize("words", [["run", "--colour", "red"], ["fly"], ["run", "--class-rule", "name"]])
+def test_a_wrong_word_is_one_line_and_exit_code_2(assay: Assay, words: list[str]) -> None:
+    ended = assay(*words)
+    assert ended.exit_code == 2
+    assert ended.out == ""
+    assert len(ended.err.splitlines()) == 1 and ended.err.startswith("assay: ")
+
+
+def test_a_missing_configuration_says_what_to_do(assay: Assay, tmp_path: Path) -> None:
+    ended = assay("run", "--config", tmp_path / "none.toml")
+    assert ended.exit_code == 2
+    assert "no such configuration file; name one with --config" in ended.err
+
+
+@pytest.fixture
+def config(examples: Path) -> Path:
+    return examples / "config" / "assay.toml"
+
+
+def test_a_step_before_its_time_names_the_command_that_comes_first(assay: Assay, config: Path, tmp_path: Path) -> None:
+    ended = assay("catalog", "--config", config, "--store", tmp_path)
+    assert ended.exit_code == 2
+    assert "run `assay snapshot driftwood/curiosities` first" in ended.err
+
+
+def test_the_steps_by_hand_make_what_a_run_makes(assay: Assay, config: Path, tmp_path: Path, finished: Path) -> None:
+    for step in ("snapshot", "catalog", "classes", "rank", "score"):
+        ended = assay(step, "--config", config, "--store", tmp_path, "--json")
+        assert ended.exit_code == 0, ended.err
+        json.loads(ended.out)
+    kept = {path.relative_to(finished) for path in finished.glob("store/*/*")}
+    assert {path.relative_to(tmp_path) for path in tmp_path.glob("store/*/*")} == kept
+
+
+def test_one_tap_alone_can_be_taken(assay: Assay, config: Path, tmp_path: Path) -> None:
+    ended = assay("snapshot", "solo-dev/dotfiles", "--config", config, "--store", tmp_path, "--json")
+    assert [tap["name"] for tap in ended.json["taps"]] == ["solo-dev/dotfiles"]
+
+
+def test_a_tap_or_an_engine_that_is_not_there_is_refused(assay: Assay, config: Path, stored: Path) -> None:
+    assert assay("snapshot", "no/such", "--config", config, "--store", stored).exit_code == 2
+    assert assay("rank", "--engine", "dense", "--config", config, "--store", stored).exit_code == 2
+
+
+def test_every_command_prints_json(assay: Assay, config: Path, stored: Path) -> None:
+    for command in (["run"], ["snapshot"], ["catalog"], ["classes"], ["rank"], ["score"], ["taps", "check"]):
+        assert assay(*command, "--config", config, "--store", stored, "--json").json
+
+
+def test_relock_measures_the_counts_and_leaves_all_else_alone(assay: Assay, examples: Path, tmp_path: Path) -> None:
+    text = (examples / "config" / "taps.toml").read_text().replace("../build", str(examples / "build"))
+    wrong = text.replace("entries = 33", "entries = 99  # counted by hand", 1)
+    taps = tmp_path / "taps.toml"
+    taps.write_text(wrong)
+    options = ["--taps", taps, "--config", examples / "config" / "assay.toml", "--store", tmp_path / "store", "--json"]
+    assert assay("taps", "relock", "--dry-run", *options).json == [
+        {"tap": "driftwood/curiosities", "field": "entries", "before": 99, "after": 33}
+    ]
+    assert taps.read_text() == wrong
+    assay("taps", "relock", *options)
+    assert taps.read_text() == wrong.replace("entries = 99", "entries = 33")
+    assert assay("taps", "relock", *options).json == []
+
+
+def test_the_schemas_in_the_project_are_those_of_the_code(assay: Assay) -> None:
+    assert assay("schemas", "--check", "--folder", PROJECT / "schemas").exit_code == 0
+
+
+def test_a_schema_that_differs_is_missing_or_is_of_nothing_is_named(assay: Assay, tmp_path: Path) -> None:
+    assay("schemas", "--folder", tmp_path)
+    names = sorted(schema_files())
+    (tmp_path / names[0]).write_text("{}")
+    (tmp_path / names[1]).unlink()
+    (tmp_path / "extra.json").write_text("{}")
+    ended = assay("schemas", "--check", "--folder", tmp_path)
+    assert ended.exit_code == 2
+    assert [name in line for name, line in zip([names[0], names[1], "extra.json"], ended.err.splitlines(), strict=True)]
+
+
+HEAVY = "pandas,numba,datasketch,scipy,vl_convert,rank_bm25,airflow,numpy"
+
+
+def test_an_unchanged_run_loads_nothing_heavy_but_what_writes_the_night(config: Path, stored: Path) -> None:
+    code = (
+        "import sys; from pipeline.cli import main\n"
+        f"main(['run', '--config', {str(config)!r}, '--store', {str(stored)!r}, '--json'])\n"
+        f"print([name for name in {HEAVY!r}.split(',') if name in sys.modules and name != 'numpy'], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
+def test_hostile_text_is_shown_escaped(assay: Assay, config: Path, tmp_path: Path) -> None:
+    taps = tmp_path / "taps.toml"
+    taps.write_text('[[tap]]\nname = "a/b\\u001b[31m"\npin = "[bold]"\n')
+    ended = assay("run", "--config", config, "--taps", taps, "--store", tmp_path / "store")
+    assert ended.exit_code == 2
+    assert "\x1b" not in ended.err and "\\x1b[31m" in ended.err
