@@ -21,6 +21,7 @@ help:  ## Show this list
 
 .venv/.installed: .uv/bin/uv pyproject.toml uv.lock
 	.uv/bin/uv sync --frozen --all-extras --compile-bytecode --python .uv/bin/python
+	$(BIN)/python -c 'import pipeline.engines.kernel'  # compiles the kernels once
 	@touch $@
 
 build/examples/.built: .venv/.installed examples/build.py $(shell find examples/taps -type f 2>/dev/null | sed 's/ /\\ /g')
@@ -33,7 +34,8 @@ run: .venv/.installed build/examples/.built  ## One night on the embedded regist
 corpora: .venv/.installed  ## One night on other registries: make corpora CORPORA=<folder with unpack.py>
 	@test -n "$(CORPORA)" || { echo "name the folder: make corpora CORPORA=<folder>" >&2; exit 2; }
 	$(BIN)/python "$(CORPORA)/unpack.py" build/corpora
-	$(BIN)/assay run --taps build/corpora/taps.toml --golden "$(CORPORA)/../golden/natural.jsonl" --store build/corpora-store
+	$(BIN)/assay run --taps build/corpora/taps.toml --golden "$(CORPORA)/../golden/natural.jsonl" \
+	  --engines.bm25.tokenizer ascii --store build/corpora-store
 
 test: .venv/.installed build/examples/.built  ## The tests that need nothing but this folder (at most 5 minutes)
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow and not airflow and not browser"

@@ -1,4 +1,4 @@
-"""A night over the real registries: the figures that an independent program found, and the limits of time and memory."""
+"""A night over the real registries: what an independent program found, and what a second night costs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_published_figures_over_all_registries_hold_to_four_decimals(whole: 
 def test_the_published_figures_over_the_targets_hold_to_four_decimals(
     registries: Path, corpora: Path, tmp_path: Path
 ) -> None:
-    head, *rows = (registries / "taps.toml").read_text().split("[[tap]]")
+    _, *rows = (registries / "taps.toml").read_text().split("[[tap]]")
     taps = registries / "targets.toml"
     taps.write_text("".join(["", *(f"[[tap]]{row}" for row in rows if any(f'"{name}"' in row for name in TARGETS))]))
     done = night(taps, corpora.parent / "golden" / "natural.jsonl", tmp_path / "store")

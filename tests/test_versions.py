@@ -1,4 +1,4 @@
-"""Whoever changes the bytes that a stage writes raises its version: old outputs would be served for new ones otherwise."""
+"""Whoever changes the bytes that a stage writes raises its version, or old outputs are served for new ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def outputs(store: Path, stage: str) -> str:
     manifests = [
         Artifact.model_validate_json(path.read_bytes()) for path in store.glob(f"store/{stage}/*/manifest.json")
     ]
-    return digest(sorted(canonical_json([made.facts, made.files]) for made in manifests))  # type: ignore[arg-type]
+    return digest(sorted(canonical_json([made.facts, made.files]) for made in manifests))
 
 
 def _published(store: Path) -> list[str]:
