@@ -164,6 +164,7 @@ def run_in_process(config: Path, home: Path) -> NightRow:
     prepare_airflow(home)
     with _output_into(log) as console, Watch(console=console) as watch:
         _watch = watch
+        console.print("Airflow starts: about ten seconds, a little more the first time.")
         dag = load_dag("nightly_evaluation")
         for task in dag.tasks:
             task.retries = 0
@@ -231,4 +232,7 @@ def _output_into(log: Path) -> Iterator[Console]:
 
 
 if __name__ == "__main__":
-    main()
+    # The tasks import this module by its name: the one that runs must be the same, or nothing would be shown.
+    from pipeline.orchestration import main as run_main
+
+    run_main()
