@@ -4,7 +4,9 @@ UV_VERSION := 0.13.9
 BIN := .venv/bin
 CORPORA ?=
 WORKERS ?= 2
+ifneq ($(CORPORA),)
 export CORPORA
+endif
 export AIRFLOW_HOME := $(CURDIR)/.airflow
 
 .DEFAULT_GOAL := help
@@ -49,7 +51,9 @@ check: .venv/.installed  ## Style, types, layers, schemas, documents, lock
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/assay schemas --check
+	$(BIN)/python -m pytest -q tests/test_docs.py -k "not runs_on"
 	.uv/bin/uv lock --check
+	@mkdir -p build
 	@.uv/bin/uv export --frozen --no-dev --all-extras --no-emit-project --no-header --quiet --output-file build/requirements.lock >/dev/null
 	@cmp -s build/requirements.lock requirements.lock || { echo "requirements.lock is not what uv.lock says; run: make lock" >&2; exit 1; }
 
@@ -63,4 +67,4 @@ lock: .uv/bin/uv  ## Resolve the dependencies again, and export them with hashes
 	.uv/bin/uv export --frozen --no-dev --all-extras --no-emit-project --no-header --quiet --output-file requirements.lock
 
 clean:  ## Remove everything that was made here, the store included
-	rm -rf .venv .uv .airflow .assay build dist
+	rm -rf .venv .uv .airflow .assay build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -19,7 +19,7 @@ from pipeline.errors import AssayError, BadInput, Fault, one_line
 from pipeline.relock import relock
 from pipeline.reports.feed import Night, NightRow
 from pipeline.taps.snapshot import verdict
-from pipeline.terminal import Watch, as_json, err, out, show_night, show_rows, show_taps
+from pipeline.terminal import Watch, as_json, err, headline_table, out, show_night, show_rows, show_taps
 from pipeline.workspace import Workspace, find_classes, find_corpus, now
 
 if TYPE_CHECKING:
@@ -76,8 +76,12 @@ class Options:
 @contextmanager
 def _opened(options: Options) -> Iterator[Workspace]:
     settings = load(options.overrides())
-    with Watch(quiet=options.json) as watch:
-        yield Workspace(settings, Night(settings.store, Night.new_id(now())), watch)
+    night = Night(settings.store, Night.new_id(now()))
+    try:
+        with Watch(quiet=options.json) as watch:
+            yield Workspace(settings, night, watch)
+    finally:
+        night.drop()  # what a whole run did is in the feed by now; a single step is no night
 
 
 def _print(options: Options, machine: object, people: Callable[[], None]) -> None:
@@ -88,7 +92,7 @@ def _print(options: Options, machine: object, people: Callable[[], None]) -> Non
 
 
 @app.command
-def run(options: Options = Options()) -> None:
+def run(*, options: Options = Options()) -> None:
     """Run the nightly evaluation in this process: from pins to a published report.
 
     Example: assay run --taps config/taps.toml --golden config/golden
@@ -159,7 +163,7 @@ def _taps(workspace: Workspace, name: str | None) -> Sequence[Tap]:
 
 
 @app.command
-def classes(options: Options = Options()) -> None:
+def classes(*, options: Options = Options()) -> None:
     """Group the corpus's entries into content classes.
 
     Example: assay classes --class-rule entry
@@ -173,9 +177,9 @@ def classes(options: Options = Options()) -> None:
 
 @app.command
 def rank(
-    options: Options = Options(),
     *,
     engine: Annotated[str | None, Parameter(help="One engine; all unless named.")] = None,
+    options: Options = Options(),
 ) -> None:
     """Index the corpus and rank it for every question.
 
@@ -186,14 +190,17 @@ def rank(
         stages.index(workspace, at.corpus, name)
         return stages.rank(workspace, at.corpus, at.grouped, name, golden)
 
-    _each_engine_and_set(options, engine, step, "Rankings")
+    made = _each_engine_and_set(options, engine, step)
+    machine = [{"engine": name, "golden_set": golden, **artifact.facts} for name, golden, artifact in made]
+    rows = [[name, golden, artifact.facts["queries"], artifact.facts["hits"]] for name, golden, artifact in made]
+    _print(options, machine, lambda: show_rows("Rankings", ("engine", "golden set", "queries", "hits"), rows))
 
 
 @app.command
 def score(
-    options: Options = Options(),
     *,
     engine: Annotated[str | None, Parameter(help="One engine; all unless named.")] = None,
+    options: Options = Options(),
 ) -> None:
     """Score stored rankings against their golden sets.
 
@@ -203,32 +210,23 @@ def score(
     def step(workspace: Workspace, name: str, at: stages.Place, golden: GoldenSet) -> Artifact:
         return stages.score(workspace, at.corpus, at.grouped, name, golden)
 
-    _each_engine_and_set(options, engine, step, "Scores")
+    headline = stages.headline_of([artifact for _, _, artifact in _each_engine_and_set(options, engine, step)])
+    machine = [row.model_dump() for row in headline]
+    _print(options, machine, lambda: out.print(headline_table(headline)))
 
 
 def _each_engine_and_set(
-    options: Options,
-    engine: str | None,
-    step: Callable[[Workspace, str, stages.Place, GoldenSet], Artifact],
-    title: str,
-) -> None:
+    options: Options, engine: str | None, step: Callable[[Workspace, str, stages.Place, GoldenSet], Artifact]
+) -> list[tuple[str, str, Artifact]]:
     with _opened(options) as workspace:
         corpus = find_corpus(workspace)
         grouped = find_classes(workspace, corpus)
         at = stages.Place(corpus, grouped, stages.resolve(workspace, grouped))
-        made = [
+        return [
             (name, golden.name, step(workspace, name, at, golden))
             for name in _engines(workspace, engine)
             for golden in at.sets
         ]
-    machine = [{"engine": name, "golden_set": golden, **artifact.facts} for name, golden, artifact in made]
-    rows = [
-        [name, golden, fact, artifact.facts[fact]]
-        for name, golden, artifact in made
-        for fact in sorted(artifact.facts)
-        if isinstance(artifact.facts[fact], int | float | str)
-    ]
-    _print(options, machine, lambda: show_rows(title, ("engine", "golden set", "fact", "value"), rows))
 
 
 def _engines(workspace: Workspace, name: str | None) -> list[str]:
@@ -239,7 +237,7 @@ def _engines(workspace: Workspace, name: str | None) -> list[str]:
 
 
 @taps_app.command(name="check")
-def taps_check(options: Options = Options()) -> None:
+def taps_check(*, options: Options = Options()) -> None:
     """Read every tap at its pin and hold its counts against its row; score nothing.
 
     Example: assay taps check --taps config/taps.toml
@@ -252,8 +250,8 @@ def taps_check(options: Options = Options()) -> None:
 
 @taps_app.command(name="relock")
 def taps_relock(
-    options: Options = Options(),
     *,
+    options: Options = Options(),
     dry_run: Annotated[bool, Parameter(help="Show what would change, and write nothing.", negative=())] = False,
 ) -> None:
     """Measure the counts of the same pins again and write them into the tap list. No pin moves, nothing is scored.

@@ -1,4 +1,4 @@
-"""The night, step by step. The DAG, the command line and the tests call these functions and nothing below them.
+"""The night, step by step. The DAG and the command line both go through these functions.
 
 Each stage finds its output in the store by the key of what it is derived from, and makes it only where it is missing.
 So a second night over the same inputs recomputes nothing, and a night that was killed goes on where it stopped.
@@ -17,7 +17,7 @@ from pydantic import Field
 from pipeline.catalog.entries import CATALOG, EntryFacts
 from pipeline.classes.group import CLASSES
 from pipeline.engines import INDEX, RANK, Query
-from pipeline.errors import BadInput, Fault
+from pipeline.errors import BadInput, Fault, Unsound
 from pipeline.golden.items import RESOLVE, GoldenSet, read_golden_set
 from pipeline.records import Record
 from pipeline.reports.feed import FEED, StepSource, point_to, run_folder, run_id_of
@@ -305,12 +305,14 @@ def published_as(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: 
         MissingArtifact: an engine has not scored a set yet.
     """
     run_id = run_id_of(identity_of(workspace, corpus, sets))
-    headline = [
-        Headline.model_validate(row)
-        for made in find_scores(workspace, corpus, grouped, sets)
-        for row in cast("list[object]", made.facts["headline"])
-    ]
-    return Published(run_id, run_folder(workspace.store, run_id), tuple(headline))
+    headline = headline_of(find_scores(workspace, corpus, grouped, sets))
+    return Published(run_id, run_folder(workspace.store, run_id), headline)
+
+
+def headline_of(scores: Sequence[Artifact]) -> tuple[Headline, ...]:
+    """Return the headline measures that scores left among their facts."""
+    rows = [row for made in scores for row in cast("list[object]", made.facts["headline"])]
+    return tuple(Headline.model_validate(row) for row in rows)
 
 
 class Place(NamedTuple):
@@ -411,7 +413,17 @@ def count(made: Artifact, fact: str) -> int:
 
 
 def read(workspace: Workspace, made: Artifact, file: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read a Parquet file of an artifact."""
+    """Read a Parquet file of an artifact.
+
+    Raises:
+        Unsound: the file cannot be read; its artifact is discarded, so that the next run makes it again.
+    """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    return pq.read_table(workspace.store.path(made, file), columns=None if columns is None else list(columns))
+    path = workspace.store.path(made, file)
+    try:
+        return pq.read_table(path, columns=None if columns is None else list(columns))
+    except (pa.ArrowInvalid, OSError) as error:
+        workspace.store.discard(path.parent)
+        raise Unsound(f"{path}: damaged ({error}); it was discarded, run again to make it anew") from None

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, ValidationError
 
 from pipeline.errors import MissingArtifact
 from pipeline.records import Record
@@ -42,6 +42,7 @@ class Artifact(Record):
     inputs: dict[str, JsonValue] = Field(description="What it was derived from: digests, versions and options.")
     facts: dict[str, JsonValue] = Field(description="Small results: counts, states, digests.")
     files: dict[str, str] = Field(description="SHA-256 of each file beside the manifest, by name.")
+    sizes: dict[str, int] = Field(description="Size of each file in bytes, by name.")
 
 
 def canonical_json(value: object) -> str:
@@ -81,12 +82,20 @@ class Store:
         return digest({"stage": stage.name, "version": stage.version, "inputs": dict(inputs)})
 
     def find(self, stage: Stage, inputs: Mapping[str, JsonValue]) -> Artifact | None:
-        """Return the manifest of what ``stage`` made from ``inputs``, or None where it was never made."""
+        """Return the manifest of what ``stage`` made from ``inputs``, or None where it was never made.
+
+        An artifact of which a file is missing or has another size, say after a power cut, is removed: it can be made
+        again from its inputs.
+        """
+        folder = self._folder(stage.name, self.key(stage, inputs))
         try:
-            text = (self._folder(stage.name, self.key(stage, inputs)) / "manifest.json").read_bytes()
-        except FileNotFoundError:
-            return None
-        return Artifact.model_validate_json(text)
+            artifact = Artifact.model_validate_json((folder / "manifest.json").read_bytes())
+            if all((folder / name).stat().st_size == size for name, size in artifact.sizes.items()):
+                return artifact
+        except (FileNotFoundError, ValidationError):
+            pass
+        self.discard(folder)
+        return None
 
     def get(self, stage: Stage, inputs: Mapping[str, JsonValue], command: str) -> Artifact:
         """Return the manifest of what ``stage`` made from ``inputs``.
@@ -96,8 +105,22 @@ class Store:
         """
         found = self.find(stage, inputs)
         if found is None:
-            raise MissingArtifact(f"{self.root}: nothing is stored for the step «{stage.name}»; run `{command}` first")
+            what = f"nothing is stored for the step «{stage.name}» with these options"
+            raise MissingArtifact(f"{self.root}: {what}; run `{command}` first, with the same options")
         return found
+
+    def discard(self, folder: Path) -> None:
+        """Take a folder out of its place by one rename, then remove it. One that is not there is no matter."""
+        hidden = self._hidden()
+        try:
+            hidden.parent.mkdir(parents=True, exist_ok=True)
+            os.rename(folder, hidden)
+        except FileNotFoundError:
+            return
+        shutil.rmtree(hidden, ignore_errors=True)
+
+    def _hidden(self) -> Path:
+        return self.root / ".tmp" / f"{os.getpid()}-{uuid.uuid4().hex}"
 
     def path(self, artifact: Artifact, file: str) -> Path:
         """Return where ``file`` of ``artifact`` lies."""
@@ -118,6 +141,7 @@ class Store:
             inputs=dict(inputs),
             facts=dict(facts),
             files={name: hashlib.sha256(data).hexdigest() for name, data in sorted(files.items())},
+            sizes={name: len(data) for name, data in sorted(files.items())},
         )
         manifest = canonical_json(artifact.model_dump()).encode("utf-8")
         self.publish({**files, "manifest.json": manifest}, self._folder(stage.name, artifact.key))
@@ -127,7 +151,7 @@ class Store:
         """Make the folder ``place`` with ``files`` in it, by one rename. A folder that is there already stays."""
         if place.exists():
             return
-        hidden = self.root / ".tmp" / f"{os.getpid()}-{uuid.uuid4().hex}"
+        hidden = self._hidden()
         hidden.mkdir(parents=True)
         try:
             for name, data in files.items():
@@ -146,7 +170,7 @@ class Store:
 
     def replace(self, path: Path, data: bytes) -> None:
         """Write ``data`` to ``path`` so that a reader sees the old file or the new one, never a part."""
-        hidden = self.root / ".tmp" / f"{os.getpid()}-{uuid.uuid4().hex}"
+        hidden = self._hidden()
         hidden.parent.mkdir(parents=True, exist_ok=True)
         path.parent.mkdir(parents=True, exist_ok=True)
         _write_synced(hidden, data)

@@ -76,12 +76,13 @@ def show_night(published: Published, night: NightRow) -> None:
     out.print(_steps_table(steps))
     out.print(headline_table(published.headline))
     made, served = sum(step.computed for step in steps), sum(step.served for step in steps)
-    if made:
-        out.print(
-            f"{made} of {made + served} outputs were made, the others came from the store: {night.seconds:.1f} s."
-        )
+    if not made:
+        said = f"Nothing was recomputed: all {served} outputs came from the store"
+    elif served:
+        said = f"{made} of {made + served} outputs were made, the others came from the store"
     else:
-        out.print(f"Nothing was recomputed: all {served} outputs came from the store: {night.seconds:.1f} s.")
+        said = f"All {made} outputs were made"
+    out.print(f"{said}, in {night.seconds:.1f} s.")
     out.print(f"run     {published.run_id}")
     out.print(f"feed    {escape(str(published.folder))}")
     out.print(f"report  {escape(str(published.folder / 'report.html'))}")

@@ -50,7 +50,7 @@ def config(examples: Path) -> Path:
 def test_a_step_before_its_time_names_the_command_that_comes_first(assay: Assay, config: Path, tmp_path: Path) -> None:
     ended = assay("catalog", "--config", config, "--store", tmp_path)
     assert ended.exit_code == 2
-    assert "run `assay snapshot driftwood/curiosities` first" in ended.err
+    assert "run `assay snapshot driftwood/curiosities` first, with the same options" in ended.err
 
 
 def test_the_steps_by_hand_make_what_a_run_makes(assay: Assay, config: Path, tmp_path: Path, finished: Path) -> None:

@@ -250,8 +250,12 @@ class Night:
         """Write the night into the feed and drop its notes; return its row."""
         row = self.row(started, ended, logical_date, trigger)
         self.store.replace(night_file(self.store, self.id), parquet_bytes(_as_table(row)))
-        self._notes.unlink(missing_ok=True)
+        self.drop()
         return row
+
+    def drop(self) -> None:
+        """Remove the notes."""
+        self._notes.unlink(missing_ok=True)
 
     def _noted(self, record: type[R]) -> list[R]:
         return [record.model_validate(note[record.__name__]) for note in self._read() if record.__name__ in note]

@@ -164,10 +164,8 @@ def test_the_order_of_the_entries_changes_neither_classes_nor_candidates(rows: R
 
 
 @pytest.fixture(scope="module")
-def real() -> tuple[Path, pa.Table]:
-    if "CORPORA" not in os.environ:
-        pytest.skip("CORPORA names no folder of real registries")
-    folder = Path(os.environ["CORPORA"])
+def real(corpora: Path) -> tuple[Path, pa.Table]:
+    folder = corpora
     with gzip.open(folder / "entries.tsv.gz", "rt", encoding="utf-8", newline="\n") as file:
         lines = [line.rstrip("\n").split("\t") for line in file][1:]
     paths = [json.loads(line[1]).encode("utf-8", "surrogateescape") for line in lines]

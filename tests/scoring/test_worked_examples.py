@@ -35,10 +35,8 @@ NOT_MEASURES_OF_OURS = ("unj_", "infAP", "dcg@", "idcg@")
 
 
 @pytest.fixture(scope="module")
-def examples() -> Example:
-    if "CORPORA" not in os.environ:
-        pytest.skip("CORPORA names no folder of real registries")
-    file = Path(os.environ["CORPORA"]).parent / "worked_examples.json"
+def examples(corpora: Path) -> Example:
+    file = corpora.parent / "worked_examples.json"
     found: Example = json.loads(file.read_text(encoding="utf-8"))["examples"]
     return found
 
