@@ -28,7 +28,7 @@ PositiveInt = Annotated[int, Field(gt=0)]
 
 
 class Config(Record):
-    """All options of a night. Those under `execution` steer how it runs and can change no result."""
+    """All options of a night. Those that begin with «Execution» steer how it runs and can change no result."""
 
     store: str = Field(default="../.assay", description="Folder that keeps everything derived, and the feed.")
     taps: str = Field(default="taps.toml", description="The tap list.")

@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import PROJECT
 
-SECRETS = {"ASSAY_DB_PASSWORD": "a", "ASSAY_JWT_SECRET": "b"}
+SECRETS = {"AIRFLOW_DB_PASSWORD": "a", "AIRFLOW_JWT_SECRET": "b"}
 
 
 def compose(**environment: str) -> subprocess.CompletedProcess[str]:

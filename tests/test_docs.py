@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.golden.items import GoldenRow
 from pipeline.stages import STEPS
 from pipeline.workspace import STAGES
 from tests.conftest import PROJECT
@@ -24,6 +25,12 @@ def steps_as_markdown() -> str:
 def test_the_table_of_steps_is_that_of_the_code(document: str) -> None:
     text = (PROJECT / document).read_text(encoding="utf-8")
     assert steps_as_markdown() in text, f"put this into {document}:\n{steps_as_markdown()}"
+
+
+def test_every_key_of_a_golden_row_is_documented_as_the_code_says() -> None:
+    text = (PROJECT / "docs" / "golden-sets.md").read_text(encoding="utf-8")
+    for name, field in GoldenRow.model_fields.items():
+        assert f"| `{field.alias or name}` | {field.description} |" in text
 
 
 def test_the_table_of_steps_names_every_stage() -> None:
