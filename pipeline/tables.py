@@ -13,7 +13,7 @@ from pipeline.golden.items import GoldenRow
 from pipeline.records import Record, Table
 from pipeline.reports.feed import NIGHTS, RUNS, TAPS, Latest, published_schema
 from pipeline.scoring.rows import ITEMS, METRICS, RANKINGS
-from pipeline.taps.taplist import Tap
+from pipeline.taps.taplist import TapKeys
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +34,7 @@ FEED_TABLES: dict[str, Table] = {**RUN_TABLES, "nights": NIGHTS}
 FILES: dict[str, type[Record]] = {
     "config": Config,
     "golden-row": GoldenRow,
-    "tap": Tap,
+    "tap": TapKeys,
     "latest": Latest,
 }
 """What people write, or read as JSON."""

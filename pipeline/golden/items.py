@@ -66,7 +66,9 @@ Identifier = Annotated[str, Field(pattern=r"^\S+$")]
 class GoldenRow(Record):
     """A row of a golden set as people write it: the short form, or the full item."""
 
-    model_config = ConfigDict(populate_by_name=False)
+    model_config = ConfigDict(
+        populate_by_name=False, json_schema_extra={"anyOf": [{"required": ["query"]}, {"required": ["question"]}]}
+    )
 
     query: Asked | None = Field(default=None, description="The question; the short name of `question`.")
     question: Asked | None = Field(default=None, description="The question, unique in the set. Give this or `query`.")

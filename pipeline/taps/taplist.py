@@ -33,17 +33,23 @@ _SSH = re.compile(r"[^/:]+:")
 """git's own rule: a colon before the first slash is a host, as in ``git@host:owner/repo``."""
 
 
-class Tap(Record):
-    """A row of a tap list: a git repository that is read as a registry."""
+class TapKeys(Record):
+    """What people write in a row of a tap list."""
 
     name: str = Field(description="`owner/repo`, the tap's identity in every table.")
-    url: str = Field(description="git URL or local path, as written.")
+    url: str | None = Field(default=None, description="git URL or local path; by default the GitHub repository `name`.")
     pin: str | None = Field(default=None, description="Full commit id in lower case: 40 hex digits, or 64.")
     entries: int | None = Field(
         default=None, description="Entries that the pinned tree must parse into; null: unknown."
     )
     classes: int | None = Field(default=None, description="Classes by rule `body` that it must give; null: unknown.")
     role: Literal["target", "scale"] = Field(default="scale", description="Whether it holds right answers.")
+
+
+class Tap(TapKeys):
+    """A row of a tap list: a git repository that is read as a registry."""
+
+    url: str = Field(description="git URL or local path, as written.")
     row: int = Field(description="Where it stands in its file, counted from 1.")
 
 

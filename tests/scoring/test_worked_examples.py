@@ -1,7 +1,6 @@
 """The worked examples themselves, read from beside the real registries where those are at hand."""
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
