@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -15,11 +14,21 @@ from cyclopts import App, CycloptsError, Parameter
 
 from pipeline import __version__, stages
 from pipeline.config import ClassRule, Config, Overrides, load
-from pipeline.errors import AssayError, BadInput, Fault, one_line
+from pipeline.errors import BadInput, Fault
 from pipeline.relock import relock
 from pipeline.reports.feed import Night, NightRow
 from pipeline.taps.snapshot import verdict
-from pipeline.terminal import Watch, as_json, err, headline_table, out, show_night, show_rows, show_taps
+from pipeline.terminal import (
+    Watch,
+    as_json,
+    err,
+    headline_table,
+    out,
+    show_night,
+    show_rows,
+    show_taps,
+    told_in_lines,
+)
 from pipeline.workspace import Workspace, find_classes, find_corpus, now
 
 if TYPE_CHECKING:
@@ -298,27 +307,11 @@ def schemas(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and end with its exit code. Errors are single lines on standard error."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    try:
-        app(words, exit_on_error=False, print_error=False, result_action="return_value")
-    except CycloptsError as error:
-        sys.exit(_fail([one_line(str(error))], 2))
-    except AssayError as error:
-        if "--debug" in words:
-            traceback.print_exc()
-        sys.exit(_fail(str(error).splitlines(), error.exit_code))
-    except KeyboardInterrupt:
-        sys.exit(_fail(["stopped; what was finished is kept, so the next run goes on from there"], 130))
-    except Exception as error:
-        if "--debug" in words:
-            raise
-        text = one_line(f"{type(error).__name__}: {error}")
-        sys.exit(_fail([f"a fault of Assay itself: {text}; run again with --debug and report the traceback"], 1))
-
-
-def _fail(lines: Sequence[str], exit_code: int) -> int:
-    for line in lines:
-        print(f"assay: {line}", file=sys.stderr)
-    return exit_code
+    with told_in_lines(debug="--debug" in words):
+        try:
+            app(words, exit_on_error=False, print_error=False, result_action="return_value")
+        except CycloptsError as error:
+            raise BadInput([Fault("command line", str(error).strip(), "see --help")]) from None
 
 
 if __name__ == "__main__":

@@ -122,7 +122,7 @@ def _from_file(file: Path) -> dict[str, Any]:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BadInput([Fault(str(file), "no such configuration file", "name one with --config")]) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+    except (ValueError, RecursionError, OSError) as error:
         raise BadInput([Fault(str(file), f"cannot be read as TOML ({error})", "mend the file")]) from None
 
 

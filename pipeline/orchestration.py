@@ -23,7 +23,7 @@ from pipeline.errors import AssayError
 from pipeline.reports.feed import Night, NightRow, Step, read_night
 from pipeline.store import digest
 from pipeline.taps.snapshot import verdict
-from pipeline.terminal import Watch, err, show_night, show_taps
+from pipeline.terminal import Watch, err, show_night, show_taps, told_in_lines
 from pipeline.workspace import Workspace, find_classes, find_corpus, now
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ def night_of(run_id: str, started: datetime) -> str:
 
 
 def list_taps(context: Context, night: str) -> list[str]:
-    """Return the names of all taps of the list."""
+    """Read everything that people wrote, before any work; return the names of all taps of the list."""
     with _workspace(context, night) as workspace:
-        return [tap.name for tap in workspace.settings.tap_list().taps]
+        return [tap.name for tap in stages.check_inputs(workspace).taps]
 
 
 def snapshot(context: Context, night: str, tap: str) -> str:
@@ -130,26 +130,26 @@ _watch: Callable[[Step], None] = lambda step: None  # noqa: E731
 
 def main() -> None:
     """Run the nightly DAG in this process: no retries, Airflow's own log in a file, the exit code of the night."""
-    config = Path(os.environ.get("ASSAY_CONFIG") or DEFAULT_FILE).absolute()
-    home = Path(os.environ.get("AIRFLOW_HOME") or ".airflow").absolute()
-    try:
+    with told_in_lines(debug="--debug" in sys.argv):
+        config = Path(os.environ.get("ASSAY_CONFIG") or DEFAULT_FILE).absolute()
+        home = Path(os.environ.get("AIRFLOW_HOME") or ".airflow").absolute()
         night = run_in_process(config, home)
-    except AssayError as error:
-        sys.exit(_fail(str(error), error.exit_code))
-    if night.exit_code:
-        if any(state.state != "ok" for state in night.taps):
-            show_taps(night.taps, err)
-        sys.exit(_fail(night.error or night.status, night.exit_code))
-    settings = load(Overrides(config=config))
-    workspace = Workspace(settings, Night(settings.store, night.night))
-    at = stages.place(workspace)
-    show_night(stages.published_as(workspace, at.corpus, at.grouped, at.sets), night)
+        if night.exit_code:
+            if any(state.state != "ok" for state in night.taps):
+                show_taps(night.taps, err)
+            raise NightFailed(night)
+        settings = load(Overrides(config=config))
+        workspace = Workspace(settings, Night(settings.store, night.night))
+        at = stages.place(workspace)
+        show_night(stages.published_as(workspace, at.corpus, at.grouped, at.sets), night)
 
 
-def _fail(text: str, exit_code: int) -> int:
-    for line in text.splitlines():
-        print(f"assay: {line}", file=sys.stderr)
-    return exit_code
+class NightFailed(AssayError):
+    """The night ended without a run; it says why, and ends with the exit code of what stopped it."""
+
+    def __init__(self, night: NightRow) -> None:
+        self.exit_code = night.exit_code
+        super().__init__(night.error or night.status)
 
 
 def run_in_process(config: Path, home: Path) -> NightRow:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pipeline import __version__
 from pipeline.golden.items import GoldenSet
 from pipeline.records import Table, parquet_bytes
 from pipeline.reports.feed import EngineRow, GoldenSetRow, PassedOver, RunRow, StageRow, TapRow, with_run_id
@@ -52,9 +51,10 @@ def run_files(
 
 
 def _read(workspace: Workspace, made: Artifact, name: str) -> pa.Table:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    return pq.read_table(workspace.store.path(made, f"{name}.parquet"))
+    return pq.read_table(pa.BufferReader(workspace.store.read(made, f"{name}.parquet")))
 
 
 def _joined(workspace: Workspace, scores: Sequence[Artifact], table: Table) -> pa.Table:
@@ -72,7 +72,6 @@ def _run_row(workspace: Workspace, run_id: str, corpus: Corpus, grouped: Artifac
         entries=int(str(grouped.facts["entries"])),
         classes=int(str(grouped.facts["classes"])),
         class_rule=workspace.settings.config.class_rule,
-        package_version=__version__,
         engines=[
             EngineRow(
                 engine=name,

@@ -17,15 +17,15 @@ from pydantic import Field
 from pipeline.catalog.entries import CATALOG, EntryFacts
 from pipeline.classes.group import CLASSES
 from pipeline.engines import INDEX, RANK, Query
-from pipeline.errors import BadInput, Fault, Unsound
+from pipeline.errors import BadInput, Fault
 from pipeline.golden.items import RESOLVE, GoldenSet, read_golden_set
 from pipeline.records import Record
-from pipeline.reports.feed import FEED, StepSource, point_to, run_folder, run_id_of
+from pipeline.reports.feed import FEED, StepSource, is_whole, point_to, run_folder, run_id_of
 from pipeline.reports.feed import publish as put_in_feed
 from pipeline.scoring import SCORE
 from pipeline.store import Artifact
 from pipeline.taps.snapshot import SNAPSHOT, TapState, attempt, verdict
-from pipeline.taps.taplist import Tap, corpus_digest
+from pipeline.taps.taplist import Tap, TapList, corpus_digest
 from pipeline.workspace import (
     CORPUS,
     Corpus,
@@ -207,7 +207,7 @@ def rank(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, g
 
         from pipeline.engines.ranking import HITS, RANKED_QUERIES, rank_answers
 
-        buffers = [pa.memory_map(str(workspace.store.path(made, "index.arrow"))).read_buffer() for made in indices]
+        buffers = [pa.py_buffer(workspace.store.read(made, "index.arrow")) for made in indices]
         retriever = workspace.settings.engines[engine].retriever(buffers)
         queries = [Query(item.query_id, item.question) for item in golden.items]
         ranked = rank_answers(retriever.answer(queries), read(workspace, grouped, "entries.parquet"))
@@ -263,7 +263,7 @@ def publish(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Seque
     started = time.monotonic()
     published = published_as(workspace, corpus, grouped, sets)
     source: StepSource = "store"
-    if published.folder.exists():
+    if is_whole(workspace.store, published.run_id):
         point_to(workspace.store, published.run_id)
     else:
         from pipeline.publication import run_files
@@ -337,6 +337,27 @@ def place(workspace: Workspace) -> Place:
     return Place(found, grouped, sets)
 
 
+def check_inputs(workspace: Workspace) -> TapList:
+    """Read everything that people wrote, before any work; return the tap list.
+
+    Raises:
+        BadInput: the tap list or a golden set is wrong; the faults of all of them are named.
+    """
+    faults: list[Fault] = []
+    for path in workspace.settings.golden_files:
+        try:
+            read_golden_set(path)
+        except BadInput as error:
+            faults += error.faults
+    try:
+        taps = workspace.settings.tap_list()
+    except BadInput as error:
+        faults = [*error.faults, *faults]
+    if faults:
+        raise BadInput(faults)
+    return taps
+
+
 def read_tap(workspace: Workspace, tap: Tap) -> TapState:
     """Snapshot and catalogue one tap and hold it against its row. Trouble with a tap is its state, not an error."""
     started = time.monotonic()
@@ -373,7 +394,8 @@ def run(workspace: Workspace) -> Published:
         AssayError: the night cannot be finished; every tap was attempted, and nothing is published.
     """
     workspace.store.sweep()
-    verdict(read_taps(workspace, workspace.settings.tap_list().taps))
+    taps = check_inputs(workspace)
+    verdict(read_taps(workspace, taps.taps))
     whole = corpus(workspace)
     grouped = classes(workspace, whole)
     sets = resolve(workspace, grouped)
@@ -413,17 +435,9 @@ def count(made: Artifact, fact: str) -> int:
 
 
 def read(workspace: Workspace, made: Artifact, file: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read a Parquet file of an artifact.
-
-    Raises:
-        Unsound: the file cannot be read; its artifact is discarded, so that the next run makes it again.
-    """
+    """Read a Parquet file of an artifact."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    path = workspace.store.path(made, file)
-    try:
-        return pq.read_table(path, columns=None if columns is None else list(columns))
-    except (pa.ArrowInvalid, OSError) as error:
-        workspace.store.discard(path.parent)
-        raise Unsound(f"{path}: damaged ({error}); it was discarded, run again to make it anew") from None
+    data = pa.py_buffer(workspace.store.read(made, file))
+    return pq.read_table(pa.BufferReader(data), columns=None if columns is None else list(columns))

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from pydantic import Field, JsonValue, ValidationError
 
-from pipeline.errors import MissingArtifact
+from pipeline.errors import MissingArtifact, Unsound
 from pipeline.records import Record
 
 LEFTOVERS_ARE_KEPT = 24 * 3600.0
@@ -126,6 +126,22 @@ class Store:
         """Return where ``file`` of ``artifact`` lies."""
         return self._folder(artifact.stage, artifact.key) / file
 
+    def read(self, artifact: Artifact, file: str) -> bytes:
+        """Return ``file`` of ``artifact``.
+
+        Raises:
+            Unsound: it is not what was written; the artifact is discarded, so that the next run makes it again.
+        """
+        path = self.path(artifact, file)
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            data = b""
+        if hashlib.sha256(data).hexdigest() != artifact.files[file]:
+            self.discard(path.parent)
+            raise Unsound(f"{path}: the stored file was damaged and is discarded; run again to make it anew")
+        return data
+
     def write(
         self,
         stage: Stage,
@@ -178,12 +194,9 @@ class Store:
         _sync_folder(path.parent)
 
     def sweep(self) -> None:
-        """Remove the hidden folders that killed runs left long ago."""
-        hidden = self.root / ".tmp"
-        if not hidden.is_dir():
-            return
+        """Remove the hidden folders and the notes that killed runs left long ago."""
         oldest = time.time() - LEFTOVERS_ARE_KEPT
-        for leftover in hidden.iterdir():
+        for leftover in [*(self.root / ".tmp").glob("*"), *self.nights.glob("*.jsonl")]:
             try:
                 if leftover.stat().st_mtime < oldest:
                     shutil.rmtree(leftover, ignore_errors=True) if leftover.is_dir() else leftover.unlink()

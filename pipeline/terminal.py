@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import errno
+import sys
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
@@ -12,7 +16,7 @@ from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from pipeline.errors import one_line
+from pipeline.errors import AssayError, one_line
 from pipeline.reports.feed import NightRow, NightStep, Step
 from pipeline.stages import Headline, Published
 from pipeline.taps.snapshot import TapState
@@ -171,3 +175,36 @@ def as_json(published: Published, night: NightRow) -> dict[str, object]:
         "steps": [step.model_dump() for step in night.steps],
         "headline": [row.model_dump() for row in published.headline],
     }
+
+
+@contextmanager
+def told_in_lines(debug: bool = False) -> Iterator[None]:
+    """End the program with the right exit code when something goes wrong, and say why in single lines."""
+    try:
+        yield
+    except AssayError as error:
+        lines, exit_code = str(error).splitlines(), error.exit_code
+    except KeyboardInterrupt:
+        lines, exit_code = ["stopped; what was finished is kept, so the next run goes on from there"], 130
+    except OSError as error:
+        lines, exit_code = [_outside(error)], 75 if error.errno in (errno.ENOSPC, errno.EDQUOT) else 2
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"
+        lines, exit_code = [f"a fault of Assay itself: {text}; run again with --debug and report the traceback"], 1
+    else:
+        return
+    if debug:
+        traceback.print_exc()
+    for line in lines:
+        print(f"assay: {one_line(line)}", file=sys.stderr)
+    sys.exit(exit_code)
+
+
+def _outside(error: OSError) -> str:
+    """Say what the operating system refused, where, and what to do."""
+    todo = (
+        "make room and run again; what was finished is kept"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT)
+        else "give a place that can be read and written, with --store or in the configuration"
+    )
+    return f"{error.filename or 'a file'}: {error.strerror or error}; {todo}"

@@ -107,6 +107,23 @@ def test_a_schema_that_differs_is_missing_or_is_of_nothing_is_named(assay: Assay
     assert [name in line for name, line in zip([names[0], names[1], "extra.json"], ended.err.splitlines(), strict=True)]
 
 
+def test_a_store_that_cannot_be_written_is_one_line_that_names_it(assay: Assay, config: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    ended = assay("run", "--config", config, "--store", tmp_path / "file")
+    assert ended.exit_code == 2
+    (line,) = [line for line in ended.err.splitlines() if line.startswith("assay: ")]
+    assert "file" in line and "give a place that can be read and written" in line
+
+
+def test_a_single_step_leaves_no_notes_of_a_night(assay: Assay, config: Path, stored: Path) -> None:
+    assay("taps", "check", "--config", config, "--store", stored)
+    assert list((stored / "nights").iterdir()) == []
+
+
+def test_score_shows_its_measures(assay: Assay, config: Path, stored: Path) -> None:
+    assert "recall@10" in assay("score", "--config", config, "--store", stored).out
+
+
 HEAVY = "pandas,numba,datasketch,scipy,vl_convert,rank_bm25,airflow,numpy"
 
 

@@ -203,6 +203,39 @@ def test_golden_rows_that_name_nothing_end_with_2_and_are_all_named_with_candida
     assert feed_bytes(stored) == before
 
 
+def test_bad_input_goes_before_an_outage_and_all_of_it_is_told_before_any_work(
+    project: Path, tmp_path: Path, assay: Assay
+) -> None:
+    change(project / "config" / "taps.toml", FIRST_URL, UNREACHABLE)
+    with (project / "config" / "golden" / "default.jsonl").open("a") as rows:
+        rows.write('{"query":\n{"query": "x", "relevant": ["debug"], "exemplar": "a/b::\\udcff"}\n')
+    ended = assay("run", "--config", config_of(project), "--store", tmp_path / "store")
+    assert ended.exit_code == 2
+    assert len([line for line in ended.err.splitlines() if "default.jsonl line" in line]) == 2
+    assert not (tmp_path / "store" / "git").exists()
+
+
+def test_a_published_run_that_lost_a_table_is_published_again(
+    stored: Path, examples: Path, finished: Path, assay: Assay
+) -> None:
+    next(stored.glob("feed/run=*/metrics.parquet")).unlink()
+    ended = assay("run", "--config", config_of(examples), "--store", stored)
+    assert ended.exit_code == 0
+    assert feed_bytes(stored) == feed_bytes(finished)
+
+
+def test_damaged_data_is_never_published(stored: Path, examples: Path, finished: Path, assay: Assay) -> None:
+    index = next(stored.glob("store/index/*/index.arrow"))
+    index.write_bytes(index.read_bytes()[:-8] + b"damaged!")
+    for stage in ("rank", "score"):
+        shutil.rmtree(stored / "store" / stage)
+    shutil.rmtree(stored / "feed")
+    ended = assay("run", "--config", config_of(examples), "--store", stored)
+    assert ended.exit_code == 1 and "damaged" in ended.err
+    assert assay("run", "--config", config_of(examples), "--store", stored).exit_code == 0
+    assert feed_bytes(stored) == feed_bytes(finished)
+
+
 def test_a_changed_tap_costs_one_tap(stored: Path, project: Path, tmp_path: Path, assay: Assay) -> None:
     source = Path(shutil.copytree(project / "build" / "examples" / "solo-dev+dotfiles.git", tmp_path / "changed.git"))
     identity = {f"GIT_{who}_{what}": "x@y.z" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}

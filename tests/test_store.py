@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from pipeline.errors import MissingArtifact
+from pipeline.errors import MissingArtifact, Unsound
 from pipeline.store import Stage, Store, canonical_json, digest
 
 STAGE = Stage("demo", 1)
@@ -131,3 +131,38 @@ def test_two_writers_of_the_same_artifacts_both_end_well(tmp_path: Path) -> None
     store = Store(tmp_path)
     assert all(store.find(STAGE, {"number": number}) is not None for number in range(20))
     assert list((tmp_path / ".tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize("harm", ["manifest missing", "manifest empty", "file missing", "file cut"])
+def test_an_artifact_that_is_not_whole_is_made_again(tmp_path: Path, harm: str) -> None:
+    store = Store(tmp_path)
+    folder = store.path(store.write(STAGE, {}, {"file": b"text"}, {}), "file").parent
+    if harm == "manifest missing":
+        (folder / "manifest.json").unlink()
+    elif harm == "manifest empty":
+        (folder / "manifest.json").write_bytes(b"")
+    elif harm == "file missing":
+        (folder / "file").unlink()
+    else:
+        (folder / "file").write_bytes(b"tex")
+    assert store.find(STAGE, {}) is None
+    made = store.write(STAGE, {}, {"file": b"text"}, {})
+    assert store.read(made, "file") == b"text"
+
+
+def test_bytes_that_changed_are_told_and_discarded_so_that_the_next_run_makes_them_again(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    made = store.write(STAGE, {}, {"file": b"text"}, {})
+    store.path(made, "file").write_bytes(b"TEXT")
+    with pytest.raises(Unsound, match="run again"):
+        store.read(made, "file")
+    assert store.find(STAGE, {}) is None
+
+
+def test_a_sweep_removes_the_notes_of_nights_that_were_killed_long_ago(tmp_path: Path) -> None:
+    notes = Store(tmp_path).nights / "old.jsonl"
+    notes.parent.mkdir()
+    notes.write_text("{}\n")
+    os.utime(notes, (0, 0))
+    Store(tmp_path).sweep()
+    assert not notes.exists()

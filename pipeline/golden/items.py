@@ -329,6 +329,7 @@ def _row_faults(row: GoldenRow, bad: Collection[str]) -> Iterator[Wrong]:
         yield Wrong("query", "stands beside `question`", "keep one of them")
     if not {"relevant", "exemplar", "answerable", "questionType", *LATER_FIELDS} & set(bad):
         yield from _relevance_faults(row)
+    yield from _text_faults(row, bad)
     yield from _name_faults(row.relevant or [])
     yield from _exemplar_faults(_as_tuple(row.exemplar))
     if row.match is not None and not row.exemplar and "exemplar" not in bad:
@@ -355,6 +356,15 @@ def _name_faults(names: Sequence[str]) -> Iterator[Wrong]:
             yield Wrong(f"relevant {place}", f"no entry can be called {in_row(name)}", "write the catalogue's slug")
         if name in names[: place - 1]:
             yield Wrong(f"relevant {place}", f"names {in_row(name)} again", "keep one")
+
+
+def _text_faults(row: GoldenRow, bad: Collection[str]) -> Iterator[Wrong]:
+    """Refuse strings that are no text: JSON can write half of a surrogate pair, which no file can hold."""
+    for name in GoldenRow.model_fields:
+        value = getattr(row, name)
+        texts = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+        if name not in bad and any("\ud800" <= char <= "\udfff" for text in texts for char in text):
+            yield Wrong(name, "holds half of a surrogate pair, which is no text", "mend the \\u escape")
 
 
 def _exemplar_faults(exemplars: Sequence[str]) -> Iterator[Wrong]:

@@ -23,7 +23,7 @@ from pipeline.taps.snapshot import TapState
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FEED = Stage("feed", 1)
+FEED = Stage("feed", 2)
 """Version of the published form: tables, page and charts."""
 
 StepSource = Literal["computed", "fetched", "store"]
@@ -61,7 +61,6 @@ class RunRow(Record):
     entries: int = Field(description="Entries in the corpus.")
     classes: int = Field(description="Content classes; each empty body is one.")
     class_rule: str = Field(description="The class rule in force.")
-    package_version: str = Field(description="Version of the feed's schema and of the package's stages, as one text.")
     engines: list[EngineRow] = Field(description="Engines that were evaluated.")
     golden_sets: list[GoldenSetRow] = Field(description="Golden sets that were scored.")
     stages: list[StageRow] = Field(description="Version of each stage.")
@@ -262,10 +261,10 @@ class Night:
 
     def _read(self) -> list[dict[str, object]]:
         try:
-            lines = self._notes.read_text(encoding="utf-8").splitlines()
+            lines = self._notes.read_text(encoding="utf-8").split("\n")
         except FileNotFoundError:
             return []
-        return [json.loads(line) for line in lines]
+        return [json.loads(line) for line in lines if line]
 
 
 def summary(steps: Sequence[Step]) -> list[NightStep]:
@@ -308,9 +307,26 @@ def run_id_of(identity: Mapping[str, JsonValue]) -> str:
 
 
 def publish(store: Store, run_id: str, files: Mapping[str, bytes]) -> Path:
-    """Publish a run by one rename of its folder, then point ``latest.json`` to it; return the folder."""
-    store.publish(files, run_folder(store, run_id))
+    """Publish a run by one rename of its folder, then point ``latest.json`` to it; return the folder.
+
+    A folder of this run that is not whole, say after a power cut, is replaced.
+    """
+    folder = run_folder(store, run_id)
+    if folder.exists() and not is_whole(store, run_id):
+        store.discard(folder)
+    sizes = {name: len(data) for name, data in sorted(files.items())}
+    store.publish({**files, "sizes.json": canonical_json(sizes).encode("utf-8")}, folder)
     return point_to(store, run_id)
+
+
+def is_whole(store: Store, run_id: str) -> bool:
+    """Say whether the run is published with every file that it had, each of the size that it had."""
+    folder = run_folder(store, run_id)
+    try:
+        sizes = json.loads((folder / "sizes.json").read_bytes())
+        return all((folder / name).stat().st_size == size for name, size in sizes.items())
+    except (FileNotFoundError, ValueError):
+        return False
 
 
 def point_to(store: Store, run_id: str) -> Path:

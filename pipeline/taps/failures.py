@@ -28,6 +28,7 @@ _SIGNS: tuple[tuple[State, re.Pattern[str]], ...] = (
     ("gone", re.compile(r"repository '' not found|repository not found|does not appear to be a git repository", re.I)),
     ("gone", re.compile(r"authentication failed|could not read (username|password)|permission denied \(", re.I)),
     ("gone", re.compile(r"access denied|not exported|no such repository|dubious ownership", re.I)),
+    ("gone", re.compile(r"invalid gitfile format|strange (pathname|hostname) .*blocked|file name too long", re.I)),
     ("invalid", re.compile(r"possible repository corruption|bad object|missing (blob|tree|commit) object", re.I)),
     ("invalid", re.compile(r"did not send all necessary objects|pack is corrupted|unable to read tree|inflate", re.I)),
 )
@@ -58,7 +59,9 @@ def without_credentials(text: str, url: str = "") -> str:
         secrets = {f"{userinfo}@", *((password,) if colon else (userinfo,))}
         for secret in sorted((secrets | {unquote(secret) for secret in secrets}) - {""}, key=len, reverse=True):
             text = text.replace(secret, "" if secret.endswith("@") else "***")
-    return re.sub(r"([A-Za-z][A-Za-z0-9+.-]*://)[^/\s'\"]*@", r"\1", text)
+    text = re.sub(r"([A-Za-z][A-Za-z0-9+.-]*://)[^/\s'\"]*@", r"\1", text)
+    # A token may stand in the query of a URL as well.
+    return re.sub(r"([A-Za-z][A-Za-z0-9+.-]*://[^\s'\"?]*)\?[^\s'\"]*", r"\1?***", text)
 
 
 def not_here(words: str) -> frozenset[str]:

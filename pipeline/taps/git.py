@@ -213,7 +213,23 @@ class Mirror:
         return found
 
     def _prepare(self) -> None:
-        """Make the mirror where it is not there, and free it of what a killed git left. Only under the lock."""
+        """Make the mirror where it is not there, and free it of what a killed git left. Only under the lock.
+
+        What stands in the way of a mirror is no mirror: it is removed.
+        """
+        try:
+            self._lay_out()
+        except (NotADirectoryError, IsADirectoryError, FileExistsError):
+            self._remove()
+            self._lay_out()
+
+    def _remove(self) -> None:
+        if self._folder.is_dir() and not self._folder.is_symlink():
+            shutil.rmtree(self._folder)
+        else:
+            self._folder.unlink(missing_ok=True)
+
+    def _lay_out(self) -> None:
         (self._folder / "objects" / "pack").mkdir(parents=True, exist_ok=True)
         (self._folder / "refs").mkdir(exist_ok=True)
         for pattern in ("**/*.lock", "objects/pack/tmp_*", "objects/pack/.tmp*"):

@@ -183,9 +183,10 @@ def read_manifest(artifact: Artifact) -> TapManifest:
 
 def read_files(store: Store, artifact: Artifact) -> list[TapFile]:
     """Return the files of a snapshot, by path."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pq.read_table(store.path(artifact, "files.parquet"), use_threads=False)
+    table = pq.read_table(pa.BufferReader(store.read(artifact, "files.parquet")), use_threads=False)
     columns = [table.column(name).to_pylist() for name in TapFile._fields]
     return [TapFile(*row) for row in zip(*columns, strict=True)]
 

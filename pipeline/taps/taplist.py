@@ -195,6 +195,9 @@ def _toml_rows(path: Path, text: str) -> tuple[list[Written], list[Fault]]:
         line = re.search(r"at line (\d+)", str(error))
         number = int(line[1]) if line else text.count("\n") + 1
         return [], [Fault(f"{path} line {number}", f"it is not TOML: {error}", "correct the line")]
+    except (ValueError, RecursionError):
+        what = "it is nested too deeply, or holds a number of too many digits"
+        return [], [Fault(str(path), what, "write rows of plain keys and values")]
     faults = [
         Fault(f"{path} {key}", f"the key {key!r} is unknown here", "a tap list holds [[tap]] tables only")
         for key in document

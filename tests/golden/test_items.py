@@ -260,3 +260,9 @@ def test_any_object_is_read_or_refused_with_its_line(row: dict[str, object]) -> 
         parse_golden_set(HERE, json.dumps(row).encode())
     except BadInput as error:
         assert all(fault.where.startswith("set.jsonl line 1") for fault in error.faults)
+
+
+@pytest.mark.parametrize("field", ["note", "exemplar", "kind", "origin", "language", "cluster_id", "queryId"])
+def test_half_of_a_surrogate_pair_is_refused_in_every_field(field: str) -> None:
+    (fault,) = faults(b'{"query": "q", "relevant": ["x"], "%s": "a/b::\\udcff"}' % field.encode())
+    assert f"set.jsonl line 1 {field}" in fault

@@ -259,7 +259,6 @@ def tables_of(
         "entries": entries,
         "classes": len({entry["class_id"] for entry in corpus}),
         "class_rule": "body",
-        "package_version": "0.1.0",
         "engines": [{"engine": name, "fingerprint": RUN, "options": '{"k1":1.2}'} for name in engines],
         "golden_sets": [{"name": name, "digest": RUN, "items": items} for name in golden_sets],
         "stages": [{"stage": "snapshot", "version": 1}],

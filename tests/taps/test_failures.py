@@ -79,3 +79,18 @@ def test_a_reason_holds_no_password(user: str, password: str) -> None:
 
 def test_an_at_sign_in_a_path_is_no_credential() -> None:
     assert without_credentials("https://example.org/a@b") == "https://example.org/a@b"
+
+
+def test_a_reason_holds_no_token_from_the_query_of_a_url() -> None:
+    told = failure(
+        "fatal: unable to access 'https://host/x?token=s3cret&a=b': Failed to connect", "https://host/x"
+    ).reason
+    assert "s3cret" not in told and "https://host/x?***" in told
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["fatal: invalid gitfile format: /etc/passwd", "fatal: strange pathname '-x' blocked", "File name too long"],
+)
+def test_an_address_that_can_never_work_is_no_outage(words: str) -> None:
+    assert failure(words, "file:///x").state == "gone"
