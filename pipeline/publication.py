@@ -43,7 +43,7 @@ def run_files(
         "classes": with_run_id(_read(workspace, grouped, "classes"), run_id),
     }
     scores = find_scores(workspace, corpus, grouped, sets)
-    for name in ("rankings", "items", "metrics"):
+    for name in ("rankings", "items", "metrics", "duplicate_tax", "sensitivity"):
         tables[name] = with_run_id(_joined(workspace, scores, RUN_TABLES[name]), run_id)
     page = render(tables)
     files = {f"{name}.parquet": parquet_bytes(table) for name, table in tables.items()}

@@ -68,7 +68,7 @@ STEPS = (
     StepDoc("resolve", "golden sets, classes", "that every row names something", "assay rank"),
     StepDoc("index", "entries", "one index a tap", "assay rank"),
     StepDoc("rank", "indices, golden sets", "hits of each question, mirrors included", "assay rank"),
-    StepDoc("score", "hits, golden sets", "rankings, items, metrics", "assay score"),
+    StepDoc("score", "hits, golden sets", "rankings, items, metrics, duplicate tax, sensitivity", "assay score"),
     StepDoc("feed", "all of these", "the published run and its report", "assay run"),
 )
 """The steps of a night, in order: what each reads and writes, and the command that repeats it."""
@@ -222,7 +222,9 @@ def rank(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, g
 
 
 def score(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, golden: GoldenSet) -> Artifact:
-    """Score a ranking against its golden set. Reads ``hits``; writes ``rankings``, ``items`` and ``metrics``.
+    """Score a ranking against its golden set.
+
+    Reads ``hits``. Writes ``rankings``, ``items``, ``metrics``, ``duplicate_tax`` and ``sensitivity``.
 
     Raises:
         MissingArtifact: the engine has not ranked this set yet.
@@ -233,22 +235,19 @@ def score(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, 
 
     def make() -> Made:
         from pipeline.golden.resolve import resolve as resolve_rows
-        from pipeline.scoring.score import ITEMS, METRICS, RANKINGS, score_run
+        from pipeline.scoring.score import TABLES, score_run
 
+        entries = read(workspace, grouped, "entries.parquet")
         scored = score_run(
-            resolve_rows(golden, read(workspace, grouped, "entries.parquet")),
+            resolve_rows(golden, entries),
             hits=read(workspace, ranked, "hits.parquet"),
             queries=read(workspace, ranked, "queries.parquet"),
+            entries=entries,
             engine=engine,
             corpus=corpus.digest,
             class_rule=workspace.settings.config.class_rule,
         )
-        files = {
-            "rankings.parquet": RANKINGS.to_bytes(scored.rankings),
-            "items.parquet": ITEMS.to_bytes(scored.items),
-            "metrics.parquet": METRICS.to_bytes(scored.metrics),
-        }
-        return files, scored.facts()
+        return {f"{table.name}.parquet": table.to_bytes(scored.table(table)) for table in TABLES}, scored.facts()
 
     inputs = score_inputs(workspace, corpus, grouped, engine, golden)
     return workspace.once(SCORE, f"{engine} {golden.name}", inputs, make)

@@ -12,7 +12,9 @@ from pipeline.errors import BadInput, Fault
 from pipeline.golden.items import GoldenRow
 from pipeline.records import Record, Table
 from pipeline.reports.feed import NIGHTS, RUNS, TAPS, Latest, published_schema
+from pipeline.scoring.duplicates import DUPLICATE_TAX
 from pipeline.scoring.rows import ITEMS, METRICS, RANKINGS
+from pipeline.scoring.sensitivity import SENSITIVITY
 from pipeline.taps.taplist import TapKeys
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ RUN_TABLES: dict[str, Table] = {
     "rankings": RANKINGS,
     "items": ITEMS,
     "metrics": METRICS,
+    "duplicate_tax": DUPLICATE_TAX,
+    "sensitivity": SENSITIVITY,
 }
 """Tables of a published run, `feed/run=<run_id>/<table>.parquet`. Each has the run's id as its first column."""
 

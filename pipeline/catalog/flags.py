@@ -44,6 +44,11 @@ def locale_of(path: bytes) -> str | None:
     return found
 
 
+def language_of(locale: str) -> str:
+    """Return the language of a locale or language tag: ``zh`` for ``zh-CN``, ``pt`` for ``pt_BR``."""
+    return re.split("[-_]", locale, maxsplit=1)[0].lower()
+
+
 def _locale(text: str) -> str | None:
     alias = _ALIASES.get(text)
     if alias is not None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 INDEX = Stage("index", 1)
 """One tap's index by one engine. Key inputs: the tap's catalogue and `Engine.index_inputs`."""
-RANK = Stage("rank", 1)
+RANK = Stage("rank", 2)
 """All queries of a golden set ranked by one engine. Key inputs: `fingerprint` and the digest of the set."""
 
 ENGINES: dict[str, str] = {

@@ -26,7 +26,10 @@ CUTS = (1, 10, 100)
 
 
 class Hit(Record):
-    """One hit of a ranking, down to the first hit of its last class; mirrors in between are kept, without a rank."""
+    """One hit of a ranking, down to the first hit of its 100th class; mirrors in between are kept, without a rank.
+
+    Of a ranking with fewer classes, the first 100 hits, or more down to the first hit of its last class.
+    """
 
     query_id: str = Field(description="The query.")
     raw_rank: int = Field(description="Rank among all hits, from 1.")
@@ -68,7 +71,7 @@ class Ranking(NamedTuple):
     """The ordered hits of one query."""
 
     entries: NDArray[np.int64]
-    """Rows of the corpus, best first, down to the first hit of the last class."""
+    """Rows of the corpus, best first, as deep as ``Hit`` says."""
     scores: NDArray[np.float64]
     """Their scores."""
     ranks: NDArray[np.int64]
@@ -120,7 +123,7 @@ def order(answer: Answer, class_codes: NDArray[np.integer]) -> Ranking:
         if firsts.size <= DEPTH and best.size < answer.entries.size:
             continue
         kept = firsts[:DEPTH]
-        ranks = np.zeros(int(kept[-1]) + 1, np.int64)
+        ranks = np.zeros(max(int(kept[-1]) + 1, min(best.size, DEPTH)), np.int64)
         ranks[kept] = np.arange(1, kept.size + 1)
         tied = {cut: firsts.size > cut and bool(scores[firsts[cut - 1]] == scores[firsts[cut]]) for cut in CUTS}
         ranking = Ranking(rows[: ranks.size], scores[: ranks.size], ranks, tied)

@@ -7,6 +7,7 @@ rows are named at once. A key whose value is null counts as absent.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,10 +20,11 @@ from pydantic import ConfigDict, Field, JsonValue, ValidationError
 
 from pipeline.catalog.names import slug
 from pipeline.errors import BadInput, Fault
+from pipeline.golden.decisions import Decision, decision_faults
 from pipeline.records import Record
 from pipeline.store import Stage, canonical_json
 
-RESOLVE = Stage("resolve", 1)
+RESOLVE = Stage("resolve", 2)
 
 QuestionType = Literal[
     "simple",
@@ -41,7 +43,7 @@ Split = Literal["tuning", "holdout", "regression"]
 Match = Literal["any", "all"]
 Mode = Literal["exemplar", "name"]
 
-LATER_FIELDS = ("assertions", "golden_concepts", "citations", "decisions")
+LATER_FIELDS = ("assertions", "golden_concepts", "citations")
 """Fields of the full item that this release does not read yet, so that a row with them would be half understood."""
 
 CLASS_EXEMPLAR = re.compile(r"class:([0-9a-f]{64})")
@@ -55,6 +57,9 @@ _PATTERNS = {
     "question": "is blank",
     "queryId": "is empty or holds white space",
     "origin": "is none of authored, imported, promoted, promoted:<feedback id>",
+    "class": "is no `class:` with the 64 hex digits of a body digest",
+    "entry": "is no `tap::path`",
+    "by": "is blank",
 }
 """What a field says whose pattern does not match."""
 
@@ -105,6 +110,9 @@ class GoldenRow(Record):
         pattern=r"^(authored|imported|promoted(:\S+)?)$",
         description="`authored`, `imported`, or `promoted`, with `:` and the feedback id.",
     )
+    decisions: list[Decision] | None = Field(
+        default=None, description="Classes that somebody counted as answers, or did not, and why."
+    )
     created_at: str | None = Field(
         default=None, alias="createdAt", description="When it was written, ISO 8601. No part of the frozen digest."
     )
@@ -132,6 +140,7 @@ class GoldenItem(Record):
     cluster_id: str = Field(description="Items that are not independent share one.")
     split: Split | None = Field(description="What the item may be used for.")
     origin: str | None = Field(description="Where the item comes from.")
+    decisions: tuple[Decision, ...] = Field(description="What was decided about classes, as written.")
     line: int = Field(description="Line of its file, from 1.")
 
     @property
@@ -311,8 +320,10 @@ def _type_faults(error: ValidationError) -> list[Wrong]:
     for found in error.errors(include_url=False):
         key, *below = found["loc"]
         entry = [str(part + 1) for part in below if isinstance(part, int)]
-        field = " ".join([str(key), *entry])
-        says = _PATTERNS[str(key)] if found["type"] == "string_pattern_mismatch" else found["msg"]
+        inner = [str(part) for part in below if isinstance(part, str) and key == "decisions"]
+        field = " ".join([str(key), *entry, *inner])
+        no_match = found["type"] == "string_pattern_mismatch"
+        says = _PATTERNS[inner[-1] if inner else str(key)] if no_match else found["msg"]
         if key == "exemplar" and not entry:
             says = "neither text nor a list of texts"
         wrongs[field] = Wrong(field, f"{says}: {in_row(found['input'])}", "mend the value")
@@ -327,6 +338,7 @@ def _row_faults(row: GoldenRow, bad: Collection[str]) -> Iterator[Wrong]:
         yield Wrong("question", "is missing", "write the question")
     if row.question is not None and row.query is not None:
         yield Wrong("query", "stands beside `question`", "keep one of them")
+    yield from itertools.starmap(Wrong, decision_faults(row.decisions or []))
     if not {"relevant", "exemplar", "answerable", "questionType", *LATER_FIELDS} & set(bad):
         yield from _relevance_faults(row)
     yield from _text_faults(row, bad)
@@ -345,7 +357,8 @@ def _relevance_faults(row: GoldenRow) -> Iterator[Wrong]:
         if not row.relevant and not row.exemplar:
             yield Wrong("relevant", "no name and no exemplar says what answers", "add one, or `answerable: false`")
     else:
-        for field, value in (("relevant", row.relevant), ("exemplar", row.exemplar)):
+        included = any(decision.include for decision in row.decisions or ())
+        for field, value in (("relevant", row.relevant), ("exemplar", row.exemplar), ("decisions", included)):
             if value:
                 yield Wrong(field, "stands in a row that is not answerable", f"leave out `{field}` or `answerable`")
 
@@ -418,6 +431,7 @@ def _item(row: GoldenRow, question: str, line: int) -> GoldenItem:
         cluster_id=row.cluster_id or query_id,
         split=row.split,
         origin=row.origin,
+        decisions=tuple(row.decisions or ()),
         line=line,
     )
 

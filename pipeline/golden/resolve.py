@@ -35,6 +35,24 @@ class Resolved(NamedTuple):
     """Entries of the corpus in ``classes``."""
     name_entries: int
     """Entries of the corpus that carry a relevant name."""
+    candidates: tuple[str, ...] = ()
+    """Content classes that hold an entry with a relevant name, sorted, each once."""
+    lookup: bool = False
+    """Whether it has names, and each of them has exactly one class."""
+    included: tuple[str, ...] = ()
+    """Classes that its decisions include, sorted."""
+    excluded: tuple[str, ...] = ()
+    """Classes that its decisions exclude, sorted."""
+
+    @property
+    def decided(self) -> tuple[str, ...]:
+        """The classes that answer it with the decisions applied.
+
+        Those of its exemplars, where it has any, else all candidates; and those that a decision includes, but for those
+        that a decision excludes.
+        """
+        start = self.classes or self.candidates
+        return tuple(sorted({*start, *self.included} - {*self.excluded}))
 
 
 @dataclass(frozen=True)
@@ -93,9 +111,12 @@ def resolve(
     """
     corpus = _Corpus(entries)
     faults = [
-        Fault(f"{golden.path} line {item.line} {field}", what, str(proposal))
+        Fault(f"{golden.path} line {item.line} {field}", what, todo)
         for item in golden.items
-        for field, what, proposal in _unresolved(item, corpus, earlier or {})
+        for field, what, todo in [
+            *((field, what, str(proposal)) for field, what, proposal in _unresolved(item, corpus, earlier or {})),
+            *_contradictions(item, corpus),
+        ]
     ]
     if faults:
         raise BadInput(faults)
@@ -178,13 +199,23 @@ def _rows_by(keys: Iterable[Key]) -> dict[Key, list[int]]:
 def _resolved(item: GoldenItem, corpus: _Corpus) -> Resolved:
     classes = corpus.classes_of(row for exemplar in item.exemplar for row in corpus.exemplar(exemplar))
     named = [corpus.by_slug[name] for name in item.relevant]
+    classes_by_name = [corpus.classes_of(rows) for rows in named]
     return Resolved(
         item=item,
         classes=tuple(sorted(classes)),
-        ambiguous=any(len(corpus.classes_of(rows)) > 1 for rows in named),
+        ambiguous=any(len(found) > 1 for found in classes_by_name),
         class_entries=sum(len(corpus.by_class[class_id]) for class_id in classes),
         name_entries=sum(map(len, named)),
+        candidates=tuple(sorted(set[str]().union(*classes_by_name))),
+        lookup=bool(named) and all(len(found) == 1 for found in classes_by_name),
+        included=_decided(item, corpus, include=True),
+        excluded=_decided(item, corpus, include=False),
     )
+
+
+def _decided(item: GoldenItem, corpus: _Corpus, include: bool) -> tuple[str, ...]:
+    chosen = (decision.target for decision in item.decisions if decision.include == include)
+    return tuple(sorted(corpus.classes_of(row for target in chosen for row in corpus.exemplar(target))))
 
 
 def _unresolved(
@@ -195,11 +226,31 @@ def _unresolved(
         trouble = _trouble(exemplar, corpus)
         if trouble:
             yield "exemplar", f"{in_row(exemplar)} {trouble}", _for_exemplar(exemplar, item, corpus, earlier)
+    for place, decision in enumerate(item.decisions, start=1):
+        trouble = _trouble(decision.target, corpus)
+        if trouble:
+            proposal = _for_exemplar(decision.target, item, corpus, earlier)
+            yield f"decisions {place}", f"{in_row(decision.target)} {trouble}", proposal
     for name in item.relevant:
         if name not in corpus.by_slug:
             pinned = sorted(row for exemplar in item.exemplar for row in corpus.exemplar(exemplar))
             guesses = [*corpus.called([name]), ("the row's exemplar", pinned)]
             yield "relevant", f"no entry is called {in_row(name)}", corpus.propose(guesses)
+
+
+def _contradictions(item: GoldenItem, corpus: _Corpus) -> Iterator[tuple[str, str, str]]:
+    """Yield the decisions of a row about content that its exemplars, or an earlier decision, said the contrary of."""
+    said = {class_id: ("exemplar", True) for exemplar in item.exemplar for class_id in _content(exemplar, corpus)}
+    for place, decision in enumerate(item.decisions, start=1):
+        for class_id in _content(decision.target, corpus):
+            by, include = said.setdefault(class_id, (f"decisions {place}", decision.include))
+            if include != decision.include:
+                verb = "includes" if include else "excludes"
+                yield f"decisions {place}", f"is about content that `{by}` {verb}", "keep one of the two"
+
+
+def _content(target: str, corpus: _Corpus) -> set[str]:
+    return corpus.classes_of(corpus.exemplar(target))
 
 
 def _trouble(exemplar: str, corpus: _Corpus) -> str | None:

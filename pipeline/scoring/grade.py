@@ -47,8 +47,10 @@ def grade(resolved: Resolved, mode: Mode | None, hits: Sequence[Hit], treatment:
         treatment: what becomes of later mirrors.
 
     Returns:
-        Gains of 0 and 1, one for each hit that stays. A hit that belongs to a slot counts as judged.
+        Gains of 0 and 1, one for each hit that stays. A hit that belongs to a slot counts as judged, and so does one
+        whose class a decision of the row excludes; each such class is a 0 among what is judged.
     """
+    wrong = judged_wrong(resolved, mode)
     slots: dict[str, str | None] = {}
     filled: set[str] = set()
     gains, judged = [], []
@@ -61,11 +63,19 @@ def grade(resolved: Resolved, mode: Mode | None, hits: Sequence[Hit], treatment:
         slots.setdefault(hit.class_id, slot)
         counts = treatment == "unmodified" or (not mirror and slot not in filled)
         gains.append(float(slot is not None and counts))
-        judged.append(slot is not None)
+        judged.append(slot is not None or hit.class_id in wrong)
         if slot is not None:
             filled.add(slot)
-    ideal = np.ones(_relevant_items(resolved, mode, treatment), dtype=np.float64)
+    ideal = np.repeat([1.0, 0.0], [_relevant_items(resolved, mode, treatment), len(wrong)])
     return Graded(np.array(gains, dtype=np.float64), np.array(judged, dtype=np.bool_), ideal)
+
+
+def judged_wrong(resolved: Resolved, mode: Mode | None) -> frozenset[str]:
+    """Return the classes that a decision excludes, but for those that the row itself takes for right."""
+    if mode is None:
+        return frozenset()
+    right = resolved.candidates if mode == "name" else resolved.classes
+    return frozenset(resolved.excluded) - {*right}
 
 
 def _slot(resolved: Resolved, mode: Mode | None, hit: Hit) -> str | None:

@@ -5,22 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 from pipeline.golden.items import GoldenItem, Mode
 from pipeline.golden.resolve import Resolved
-from pipeline.scoring.grade import Grading, Hit, Treatment, grade, mode_of
+from pipeline.scoring.grade import Grading, Hit, Treatment, grade, judged_wrong, mode_of
 from pipeline.scoring.intervals import Interval, effective_number, label, student, wilson
 from pipeline.scoring.measures import DEPTH, Graded, Measure, Undefined, Value, mean
 from pipeline.scoring.rows import MetricRow
 
 CUTS = (1, 3, 5, 10, 20, 100)
-PUBLISHED: tuple[Measure, ...] = (
+MAIN: tuple[Measure, ...] = (
     *(Measure(family, k) for family in ("recall", "hit", "precision", "ndcg", "ndcg_exp", "judged") for k in CUTS),
     Measure("mrr", 10),
     Measure("mrr", DEPTH),
 )
+"""The measures that are published under every treatment of duplicates."""
+BPREF = Measure("bpref", DEPTH)
+DIAGNOSTICS: tuple[Measure, ...] = (
+    BPREF,
+    Measure("ndcg_condensed", 10),
+    Measure("rbp", DEPTH),
+    Measure("rbp_residual", DEPTH),
+)
+"""Measures that say how much hangs on what nobody judged; under the headline treatment alone."""
+PUBLISHED = (*MAIN, *DIAGNOSTICS)
 """The measures of the tables."""
 GRADINGS: tuple[Grading, ...] = ("row", "name")
 TREATMENT: Treatment = "removed"
+"""The headline treatment of duplicates."""
+COMPARED: tuple[Treatment, ...] = ("irrelevant", "unmodified")
+"""The other treatments. Their means are published over all items alone, and not by facet."""
 NOT_ANSWERABLE = "not answerable"
 NO_NAME = "the row has no relevant name"
 MISSING = "(none)"
@@ -36,6 +51,10 @@ class ItemScore(NamedTuple):
     reason: str | None
     """Why it does not count."""
     values: Mapping[Measure, Value]
+    compared: Mapping[Treatment, Mapping[Measure, Value]]
+    """The values under each of the treatments that are ``COMPARED``."""
+    hits: Sequence[Hit]
+    """What was graded: the ranked entries, best first, mirrors included."""
 
     @property
     def item(self) -> GoldenItem:
@@ -61,13 +80,32 @@ FACETS: Mapping[str, Callable[[ItemScore], str | None]] = {
 """What items are told apart by, beside ``all``."""
 
 
-def score_item(resolved: Resolved, grading: Grading, hits: Sequence[tuple[str, str]]) -> ItemScore:
-    """Grade one item and compute every published measure. Without a relevant item none has a value."""
+def score_item(resolved: Resolved, grading: Grading, hits: Sequence[Hit]) -> ItemScore:
+    """Grade one item and compute every published measure. Without a relevant item none has a value.
+
+    Args:
+        resolved: the item, and what it names in the corpus.
+        grading: whether names decide for every row.
+        hits: ranked entries, best first, mirrors included.
+    """
     mode = mode_of(resolved.item, grading)
-    graded = grade(resolved, mode, [Hit(*hit) for hit in hits], TREATMENT)
     why_not = None if mode else NO_NAME if resolved.item.answerable else NOT_ANSWERABLE
-    values = {measure: Undefined(why_not) if why_not else measure(graded) for measure in PUBLISHED}
-    return ItemScore(resolved, grading, mode, graded, why_not, values)
+
+    def measured(graded: Graded, measures: Sequence[Measure]) -> dict[Measure, Value]:
+        return {measure: Undefined(why_not) if why_not else measure(graded) for measure in measures}
+
+    graded = grade(resolved, mode, hits, TREATMENT)
+    values = measured(graded, PUBLISHED) | measured(_without_repeats(resolved, mode, hits, graded), [BPREF])
+    compared = {treatment: measured(grade(resolved, mode, hits, treatment), MAIN) for treatment in COMPARED}
+    return ItemScore(resolved, grading, mode, graded, why_not, values, compared, hits)
+
+
+def _without_repeats(resolved: Resolved, mode: Mode | None, hits: Sequence[Hit], graded: Graded) -> Graded:
+    """Return ``graded`` with the hits unjudged that answer what a better hit answered: nobody judged them wrong."""
+    wrong = judged_wrong(resolved, mode)
+    order = dict.fromkeys(hit.class_id for hit in hits)
+    known = [gain > 0 or class_id in wrong for gain, class_id in zip(graded.gains.tolist(), order, strict=True)]
+    return graded._replace(judged=np.array(known, dtype=np.bool_))
 
 
 class Run(NamedTuple):
@@ -92,9 +130,16 @@ class _Cell(NamedTuple):
 
 
 def metric_rows(run: Run, grading: Grading, scores: Sequence[ItemScore]) -> Iterator[MetricRow]:
-    """Yield the means over all items, over each value of each facet, and over the values of each facet."""
+    """Yield the means over all items, over each value of each facet, and over the values of each facet.
+
+    The treatments that are ``COMPARED`` have means over all items alone: with every facet the table would be three
+    times as long, and the question that they answer, what duplicates cost, is one of the whole set.
+    """
     whole = _cells(scores)
     yield from _rows(run, grading, "all", "*", "micro", whole)
+    for treatment in COMPARED:
+        treated = [score._replace(values=score.compared[treatment]) for score in scores]
+        yield from _rows(run, grading, "all", "*", "micro", _cells(treated, MAIN), treatment)
     for facet, value_of in FACETS.items():
         parts: dict[str, list[ItemScore]] = {}
         for score in scores:
@@ -105,8 +150,8 @@ def metric_rows(run: Run, grading: Grading, scores: Sequence[ItemScore]) -> Iter
         yield from _rows(run, grading, facet, "*", "macro", _over_values(whole, list(cells.values())))
 
 
-def _cells(scores: Sequence[ItemScore]) -> dict[Measure, _Cell]:
-    return {measure: _cell(measure, scores) for measure in PUBLISHED}
+def _cells(scores: Sequence[ItemScore], measures: Sequence[Measure] = PUBLISHED) -> dict[Measure, _Cell]:
+    return {measure: _cell(measure, scores) for measure in measures}
 
 
 def _cell(measure: Measure, scores: Sequence[ItemScore]) -> _Cell:
@@ -145,12 +190,13 @@ def _rows(
     facet_value: str,
     aggregate: Literal["micro", "macro"],
     cells: Mapping[Measure, _Cell],
+    treatment: Treatment = TREATMENT,
 ) -> Iterator[MetricRow]:
     for measure, cell in cells.items():
         yield MetricRow(
             **run._asdict(),
             grading=grading,
-            treatment=TREATMENT,
+            treatment=treatment,
             source_filter="all",
             k=measure.cut,
             facet=facet,

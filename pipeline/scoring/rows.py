@@ -35,9 +35,12 @@ class RankingRow(Record):
     slug: str = Field(description="Name of the shown entry.")
     score: float = Field(description="Score of the shown entry, above 0.")
     grade: int | None = Field(
-        description="1: it answers; 0: it answers what a better hit answered already; null: unjudged. As the row says."
+        description="1: it answers; 0: it answers what a better hit answered already, or a decision excludes it; null: "
+        "unjudged. As the row says."
     )
-    grade_source: Mode | None = Field(description="What the grade comes from: an exemplar or a name; null: unjudged.")
+    grade_source: Literal["exemplar", "name", "decision"] | None = Field(
+        description="What the grade comes from: an exemplar, a name or a decision; null: unjudged."
+    )
     mirrors: int = Field(description="Mirrors that left the ranking in favour of this hit, above its last class.")
 
 
@@ -65,7 +68,17 @@ class ItemRow(Record):
     abstained: bool = Field(description="Whether there was no hit.")
     first_relevant_rank: int | None = Field(description="Rank of the first relevant hit; null where there is none.")
     top_score: float | None = Field(description="Score of the first hit; null where there is none.")
-    tied_at_10: bool = Field(description="Whether ranks 10 and 11 have equal scores, so that their order is arbitrary.")
+    tied_at_1: bool = Field(description="Whether ranks 1 and 2 have equal scores, so that their order is arbitrary.")
+    tied_at_10: bool = Field(description="Whether ranks 10 and 11 have.")
+    tied_at_100: bool = Field(description="Whether rank 100 and the next one below the cut have.")
+    other_language_hits: int = Field(
+        description="Hits among the first ten that are locale copies in another language than the question's."
+    )
+    lookup_equal: bool | None = Field(
+        description="Whether every measure is the same by name and pinned, where each name of the row has exactly one "
+        "class; null where one has several, or the row has no name."
+    )
+    lookup_reason: str | None = Field(description="Why it is not the same; null where it is.")
     unknown_words: list[str] = Field(description="Words of the question that no document holds.")
     empty_query: bool = Field(description="Whether no word of the question was left to search for.")
     scored: bool = Field(description="Whether the item counts in the means.")
@@ -82,7 +95,10 @@ class MetricRow(Record):
     golden_digest: str = Field(description="Digest of the frozen set.")
     engine: str = Field(description="Name of the engine.")
     grading: Grading = Field(description="`row`: as the row says, the headline; `name`: by name.")
-    treatment: Treatment = Field(description="What became of later mirrors: `removed`.")
+    treatment: Treatment = Field(
+        description="What became of later mirrors: `removed`, the headline; `irrelevant`, they keep their rank and "
+        "score nothing; `unmodified`, every entry counts for itself. The latter two over all items alone."
+    )
     source_filter: str = Field(description="Judgments that count: `all`.")
     k: int | None = Field(description="Cut of the measure.")
     facet: str = Field(description="`all`, or what the items are told apart by.")

@@ -1,4 +1,4 @@
-"""Items and means of a ranking held against a golden set: the tables ``rankings``, ``items`` and ``metrics``.
+"""Items and means of a ranking held against a golden set: ``rankings``, ``items``, ``metrics`` and what moves them.
 
 Every item is graded twice, as its row says (``row``, the headline) and by name. Nothing here depends on the order of
 items, hits or queries.
@@ -7,25 +7,41 @@ items, hits or queries.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import JsonValue
 
+from pipeline.catalog.flags import language_of
 from pipeline.golden.resolve import ResolvedSet
-from pipeline.scoring.grade import Grading
-from pipeline.scoring.means import GRADINGS, ItemScore, Run, metric_rows, number, reason, score_item
+from pipeline.records import Table
+from pipeline.scoring.duplicates import DUPLICATE_TAX, tax_rows
+from pipeline.scoring.grade import Grading, Hit, judged_wrong
+from pipeline.scoring.means import (
+    GRADINGS,
+    PUBLISHED,
+    TREATMENT,
+    ItemScore,
+    Run,
+    metric_rows,
+    number,
+    reason,
+    score_item,
+)
 from pipeline.scoring.rows import ITEMS, METRICS, RANKINGS, ItemRow, MetricRow, MetricValue, RankingRow
+from pipeline.scoring.sensitivity import SENSITIVITY, lookup, sensitivity_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["HEADLINE", "ITEMS", "METRICS", "RANKINGS", "Scored", "score_run"]
+__all__ = ["HEADLINE", "ITEMS", "METRICS", "RANKINGS", "TABLES", "Scored", "score_run"]
 
 HEADLINE = ("recall@10", "hit@1", "mrr@100", "ndcg@10")
-TIE_RANK = 10
-"""The cut at which ties are reported."""
+SHOWN = 10
+"""How many first hits are looked at for locale copies in another language."""
+TABLES = (RANKINGS, ITEMS, METRICS, DUPLICATE_TAX, SENSITIVITY)
+"""What a set's scores under an engine consist of."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +51,13 @@ class Scored:
     rankings: pa.Table
     items: pa.Table
     metrics: pa.Table
+    duplicate_tax: pa.Table
+    sensitivity: pa.Table
     headline: tuple[MetricRow, ...]
+
+    def table(self, table: Table) -> pa.Table:
+        """Return one of ``TABLES``."""
+        return getattr(self, table.name)
 
     def facts(self) -> dict[str, JsonValue]:
         """Return the headline measures, for each grading."""
@@ -55,9 +77,10 @@ class Scored:
 
 
 class Ranked(NamedTuple):
-    """A hit of the ranking, with what was seen of its class."""
+    """A ranked entry, with what was seen of its class."""
 
-    rank: int
+    rank: int | None
+    """Rank among classes; None for a later mirror."""
     raw_rank: int
     tap: str
     path: bytes
@@ -68,15 +91,25 @@ class Ranked(NamedTuple):
     mirrors: int
 
 
-class Words(NamedTuple):
-    """What became of the words of a question."""
+class Query(NamedTuple):
+    """What is known of a question and its ranking as a whole."""
 
     unknown_words: Sequence[str] = ()
     empty_query: bool = False
+    tied_at_1: bool = False
+    tied_at_10: bool = False
+    tied_at_100: bool = False
 
 
 def score_run(
-    resolved: ResolvedSet, *, hits: pa.Table, queries: pa.Table, engine: str, corpus: str, class_rule: str
+    resolved: ResolvedSet,
+    *,
+    hits: pa.Table,
+    queries: pa.Table,
+    entries: pa.Table,
+    engine: str,
+    corpus: str,
+    class_rule: str,
 ) -> Scored:
     """Score what one engine ranked for the items of one golden set.
 
@@ -84,7 +117,9 @@ def score_run(
         resolved: the set, resolved in the corpus that was ranked.
         hits: columns query_id, raw_rank, rank (null for later mirrors), tap, path, path_text, slug, class_id, score;
             an item without a row abstained, and scores 0.
-        queries: columns query_id, unknown_words, empty_query; an item without a row has neither.
+        queries: columns query_id, unknown_words, empty_query, tied_at_1, tied_at_10, tied_at_100; an item without a
+            row has none of them.
+        entries: columns tap, path, slug, locale, homonyms of the corpus that was ranked.
         engine: name of the engine.
         corpus: digest of the corpus.
         class_rule: the class rule in force.
@@ -92,66 +127,99 @@ def score_run(
     Raises:
         ValueError: hits or queries are not of this set.
     """
-    rankings, words = _rankings(hits), _words(queries)
-    strangers = {*rankings, *words} - {one.item.query_id for one in resolved.items}
+    rankings, asked = _rankings(hits), _queries(queries)
+    strangers = {*rankings, *asked} - {one.item.query_id for one in resolved.items}
     if strangers:
         raise ValueError(f"hits or queries that {resolved.golden.name} does not ask: {sorted(strangers)}")
     run = Run(corpus, class_rule, resolved.golden.name, resolved.golden.digest, engine)
-    scores = [
-        score_item(one, grading, [(hit.class_id, hit.slug) for hit in rankings.get(one.item.query_id, [])])
+    scores: dict[Grading, list[ItemScore]] = {
+        grading: [
+            score_item(one, grading, [Hit(hit.class_id, hit.slug) for hit in rankings.get(one.item.query_id, ())])
+            for one in resolved.items
+        ]
         for grading in GRADINGS
-        for one in resolved.items
-    ]
-    means = [
-        row
-        for grading in GRADINGS
-        for row in metric_rows(run, grading, [score for score in scores if score.grading == grading])
-    ]
-    shown = [(score, rankings.get(score.item.query_id, [])) for score in scores]
-    pinned = [(score, ranking) for score, ranking in shown if score.grading == "row"]
+    }
+    means = [row for grading in GRADINGS for row in metric_rows(run, grading, scores[grading])]
+    taps = {query_id: [hit.tap for hit in ranking] for query_id, ranking in rankings.items()}
+    locales = _locales(entries)
     return Scored(
-        RANKINGS.from_rows(row for score, ranking in pinned for row in _hit_rows(run, score, ranking)),
-        ITEMS.from_rows(_item_row(run, one, ranking, words.get(one.item.query_id, Words())) for one, ranking in shown),
+        RANKINGS.from_rows(
+            row for score in scores["row"] for row in _hit_rows(run, score, rankings.get(score.item.query_id, ()))
+        ),
+        ITEMS.from_rows(
+            _item_row(run, score, rankings.get(query_id, ()), asked.get(query_id, Query()), locales)
+            for grading in GRADINGS
+            for score in scores[grading]
+            for query_id in [score.item.query_id]
+        ),
         METRICS.from_rows(means),
-        tuple(row for row in means if row.facet == "all" and row.metric in HEADLINE),
+        DUPLICATE_TAX.from_rows(row for grading in GRADINGS for row in tax_rows(run, grading, scores[grading], taps)),
+        SENSITIVITY.from_rows(sensitivity_rows(run, scores["row"], _ambiguous(entries))),
+        tuple(row for row in means if row.facet == "all" and row.treatment == TREATMENT and row.metric in HEADLINE),
     )
 
 
 def _rankings(hits: pa.Table) -> dict[str, list[Ranked]]:
-    """Return the collapsed ranking of each query, best first."""
+    """Return the ranked entries of each query, best first, mirrors included."""
     columns = ["query_id", "rank", "raw_rank", "tap", "path", "path_text", "slug", "class_id", "score"]
     rows: list[dict[str, Any]] = hits.select(columns).to_pylist()
     entries = Counter((row["query_id"], row["class_id"]) for row in rows)
     rankings: dict[str, list[Ranked]] = {}
     for row in rows:
-        if row["rank"] is not None:
-            query_id = row.pop("query_id")
-            rankings.setdefault(query_id, []).append(Ranked(**row, mirrors=entries[query_id, row["class_id"]] - 1))
+        query_id = row.pop("query_id")
+        rankings.setdefault(query_id, []).append(Ranked(**row, mirrors=entries[query_id, row["class_id"]] - 1))
     for ranking in rankings.values():
-        ranking.sort(key=lambda hit: hit.rank)
+        ranking.sort(key=lambda hit: hit.raw_rank)
     return rankings
 
 
-def _words(queries: pa.Table) -> dict[str, Words]:
-    rows: list[dict[str, Any]] = queries.select(["query_id", "unknown_words", "empty_query"]).to_pylist()
-    return {row["query_id"]: Words(row["unknown_words"], row["empty_query"]) for row in rows}
+def _queries(queries: pa.Table) -> dict[str, Query]:
+    rows: list[dict[str, Any]] = queries.select(["query_id", *Query._fields]).to_pylist()
+    return {row.pop("query_id"): Query(**row) for row in rows}
+
+
+def _locales(entries: pa.Table) -> dict[tuple[str, bytes], str]:
+    """Return the locale of each entry that is a locale copy, by tap and path."""
+    copies = entries.select(["tap", "path", "locale"]).filter(entries["locale"].is_valid()).to_pylist()
+    return {(row["tap"], row["path"]): row["locale"] for row in copies}
+
+
+def _ambiguous(entries: pa.Table) -> frozenset[str]:
+    """Return the names that several classes carry."""
+    import pyarrow.compute as pc
+
+    return frozenset(pc.unique(entries.filter(pc.greater(entries["homonyms"], 0))["slug"]).to_pylist())
 
 
 def _hit_rows(run: Run, score: ItemScore, ranking: Sequence[Ranked]) -> Iterator[RankingRow]:
-    for hit, gain, judged in zip(ranking, score.graded.gains.tolist(), score.graded.judged.tolist(), strict=True):
+    graded = zip(score.graded.gains.tolist(), score.graded.judged.tolist(), strict=True)
+    wrong = judged_wrong(score.resolved, score.mode)
+    for hit, (gain, judged) in zip(_collapsed(ranking), graded, strict=True):
         yield RankingRow(
             golden_set=run.golden_set,
             query_id=score.item.query_id,
             engine=run.engine,
             **hit._asdict(),
             grade=int(gain) if judged else None,
-            grade_source=score.mode if judged else None,
+            grade_source=("decision" if hit.class_id in wrong and not gain else score.mode) if judged else None,
         )
 
 
-def _item_row(run: Run, score: ItemScore, ranking: Sequence[Ranked], words: Words) -> ItemRow:
-    item, scores = score.item, [hit.score for hit in ranking]
-    found = [hit.rank for hit, gain in zip(ranking, score.graded.gains.tolist(), strict=True) if gain > 0]
+def _collapsed(ranking: Sequence[Ranked]) -> list[Ranked]:
+    return [hit for hit in ranking if hit.rank is not None]
+
+
+def _item_row(
+    run: Run,
+    score: ItemScore,
+    ranking: Sequence[Ranked],
+    query: Query,
+    locales: Mapping[tuple[str, bytes], str],
+) -> ItemRow:
+    item, shown = score.item, _collapsed(ranking)
+    found = [hit.rank for hit, gain in zip(shown, score.graded.gains.tolist(), strict=True) if gain > 0]
+    copies = [locales[hit.tap, hit.path] for hit in shown[:SHOWN] if (hit.tap, hit.path) in locales]
+    looked_up = lookup(score.resolved, score.hits, PUBLISHED)
     return ItemRow(
         golden_set=run.golden_set,
         query_id=item.query_id,
@@ -169,14 +237,15 @@ def _item_row(run: Run, score: ItemScore, ranking: Sequence[Ranked], words: Word
         split=item.split,
         language=item.language,
         cluster_id=item.cluster_id,
-        relevant=score.graded.ideal.size if score.mode else None,
-        hits=len(ranking),
-        abstained=not ranking,
+        relevant=int((score.graded.ideal > 0).sum()) if score.mode else None,
+        hits=len(shown),
+        abstained=not shown,
         first_relevant_rank=found[0] if found else None,
-        top_score=scores[0] if scores else None,
-        tied_at_10=len(scores) > TIE_RANK and scores[TIE_RANK - 1] == scores[TIE_RANK],
-        unknown_words=list(words.unknown_words),
-        empty_query=words.empty_query,
+        top_score=shown[0].score if shown else None,
+        other_language_hits=sum(language_of(locale) != language_of(item.language) for locale in copies),
+        lookup_equal=looked_up.equal if looked_up else None,
+        lookup_reason=looked_up.reason if looked_up else None,
+        **query._asdict() | {"unknown_words": list(query.unknown_words)},
         scored=score.reason is None,
         reason=score.reason,
         metrics=[

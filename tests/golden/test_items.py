@@ -121,7 +121,6 @@ def test_only_the_highest_version_of_an_item_is_asked() -> None:
         (GOOD | {"assertions": []}, "assertions", "this release does not read"),
         (GOOD | {"golden_concepts": []}, "golden_concepts", "this release does not read"),
         (GOOD | {"citations": []}, "citations", "this release does not read"),
-        (GOOD | {"decisions": []}, "decisions", "this release does not read"),
         (GOOD | {"answerable": "yes"}, "answerable", "boolean"),
         (GOOD | {"answerable": 1}, "answerable", "boolean"),
         (GOOD | {"item_version": True}, "item_version", "integer"),

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from pipeline.golden.items import GoldenSet, parse_golden_set
 from pipeline.golden.resolve import ResolvedSet, resolve
 from pipeline.scoring.intervals import effective_number, wilson
-from pipeline.scoring.means import FACETS, PUBLISHED
-from pipeline.scoring.score import HEADLINE, ITEMS, METRICS, RANKINGS, Scored, score_run
+from pipeline.scoring.means import FACETS, MAIN, PUBLISHED
+from pipeline.scoring.score import HEADLINE, METRICS, TABLES, Scored, score_run
 
+TREATMENTS = ("removed", "irrelevant", "unmodified")
 Entry = tuple[str, str, str]
 """Path, name and class; all in one tap."""
 
@@ -37,6 +38,9 @@ ITEMS_ASKED: list[dict[str, object]] = [
 RUNS = {"names": ENTRIES, "any": ENTRIES, "all": ENTRIES[::-1], "none": ENTRIES[:1]}
 
 
+NOT_TIED = {"tied_at_1": False, "tied_at_10": False, "tied_at_100": False}
+
+
 def golden(rows: Sequence[dict[str, object]]) -> GoldenSet:
     return parse_golden_set(Path("set.jsonl"), "\n".join(map(json.dumps, rows)).encode())
 
@@ -53,6 +57,17 @@ def corpus(entries: Sequence[Entry] = ENTRIES) -> pa.Table:
             "empty_body": [False] * len(entries),
         }
     )
+
+
+def entries_of(entries: Sequence[Entry] = ENTRIES, locales: dict[str, str] | None = None) -> pa.Table:
+    """The corpus as scoring reads it: with locales by path, and how many other classes carry each name."""
+    classes: dict[str, set[str]] = {}
+    for _, name, class_id in entries:
+        classes.setdefault(name, set()).add(class_id)
+    table = corpus(entries)
+    locale = pa.array([(locales or {}).get(path) for path, _, _ in entries], pa.string())
+    homonyms = pa.array([len(classes[name]) - 1 for _, name, _ in entries])
+    return table.append_column("locale", locale).append_column("homonyms", homonyms)
 
 
 def hits_of(query_id: str, ranking: Sequence[Entry], scores: Sequence[float] | None = None) -> list[dict[str, object]]:
@@ -79,12 +94,15 @@ def hits_of(query_id: str, ranking: Sequence[Entry], scores: Sequence[float] | N
 
 def tables(runs: dict[str, list[Entry]]) -> tuple[pa.Table, pa.Table]:
     hits = [row for query_id, ranking in runs.items() for row in hits_of(query_id, ranking)]
-    words = [{"query_id": query_id, "unknown_words": ["zzz"], "empty_query": False} for query_id in runs]
+    words = [{"query_id": query_id, "unknown_words": ["zzz"], "empty_query": False, **NOT_TIED} for query_id in runs]
     return pa.Table.from_pylist(hits), pa.Table.from_pylist(words)
 
 
-def score(resolved: ResolvedSet, hits: pa.Table, queries: pa.Table) -> Scored:
-    return score_run(resolved, hits=hits, queries=queries, engine="bm25", corpus="c", class_rule="body")
+def score(resolved: ResolvedSet, hits: pa.Table, queries: pa.Table, entries: pa.Table | None = None) -> Scored:
+    entries = entries_of() if entries is None else entries
+    return score_run(
+        resolved, hits=hits, queries=queries, entries=entries, engine="bm25", corpus="c", class_rule="body"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +120,8 @@ def values(row: dict[str, Any]) -> dict[str, float | None]:
 
 
 def metric(scored: Scored, name: str, facet: str = "all", value: str = "*", **key: str) -> dict[str, Any]:
-    wanted = {"metric": name, "facet": facet, "facet_value": value, "grading": "row", "aggregate": "micro"} | key
+    of_all = {"grading": "row", "aggregate": "micro", "treatment": "removed"}
+    wanted = {"metric": name, "facet": facet, "facet_value": value} | of_all | key
     (row,) = [row for row in scored.metrics.to_pylist() if all(row[column] == wanted[column] for column in wanted)]
     return dict(row)
 
@@ -213,15 +232,13 @@ def test_the_first_relevant_rank_is_that_of_the_ranking_without_mirrors(scored: 
     assert [item(scored, query_id)["first_relevant_rank"] for query_id in ("names", "all", "lost")] == [1, 2, None]
 
 
-@pytest.mark.parametrize(("equal", "tied"), [((9, 10), True), ((8, 9), False), ((10, 11), False)])
-def test_a_tie_across_rank_10_is_told(equal: tuple[int, int], tied: bool) -> None:
-    entries = [(f"e{n}", f"n{n}", f"class{n}") for n in range(12)]
-    scores = [20.0 - place for place in range(12)]
-    scores[equal[1]] = scores[equal[0]]
-    rows = hits_of("q", entries, scores)
-    _, queries = tables({"q": entries})
-    one = resolve(golden([{"queryId": "q", "query": "q", "relevant": ["n0"]}]), corpus(entries))
-    assert item(score(one, pa.Table.from_pylist(rows), queries), "q")["tied_at_10"] is tied
+@pytest.mark.parametrize("cut", [1, 10, 100])
+def test_a_tie_across_a_cut_is_told_as_the_ranking_told_it(cut: int) -> None:
+    tied = {**NOT_TIED, f"tied_at_{cut}": True}
+    hits, _ = tables({"any": ENTRIES})
+    queries = pa.Table.from_pylist([{"query_id": "any", "unknown_words": [], "empty_query": False, **tied}])
+    row = item(score(resolve(golden(ITEMS_ASKED), corpus()), hits, queries), "any")
+    assert {name: row[name] for name in NOT_TIED} == tied
 
 
 def test_what_became_of_the_words_is_kept(scored: Scored) -> None:
@@ -239,7 +256,13 @@ def test_every_measure_stands_in_every_cell_once(scored: Scored) -> None:
     rows = scored.metrics.to_pylist()
     keys = {tuple(row[column] for column in METRICS.key) for row in rows}
     assert len(keys) == len(rows)
-    assert len(rows) % len(PUBLISHED) == 0
+    measures = {treatment: {row["metric"] for row in rows if row["treatment"] == treatment} for treatment in TREATMENTS}
+    assert measures == {
+        "removed": set(map(str, PUBLISHED)),
+        "irrelevant": set(map(str, MAIN)),
+        "unmodified": set(map(str, MAIN)),
+    }
+    assert {row["facet"] for row in rows if row["treatment"] != "removed"} == {"all"}
     assert {row["facet"] for row in rows} == {"all", *FACETS}
 
 
@@ -259,8 +282,7 @@ def test_the_headline_is_in_the_facts(scored: Scored) -> None:
 
 
 def bytes_of(scored: Scored) -> list[bytes]:
-    pairs = [(RANKINGS, scored.rankings), (ITEMS, scored.items), (METRICS, scored.metrics)]
-    return [table.to_bytes(rows) for table, rows in pairs]
+    return [table.to_bytes(scored.table(table)) for table in TABLES]
 
 
 @settings(deadline=None, max_examples=10)
