@@ -245,6 +245,31 @@ def _engines(workspace: Workspace, name: str | None) -> list[str]:
     return configured if name is None else [name]
 
 
+@app.command(name="worksheet")
+def worksheet_of(
+    golden_set: Annotated[str, Parameter(help="Name of the golden set: the stem of its file.")],
+    *,
+    pin_lookups: Annotated[
+        bool,
+        Parameter(help="Print the rows that a lookup pins, as lines for the file, instead.", negative=()),
+    ] = False,
+    options: Options = Options(),
+) -> None:
+    """List every candidate of every row that is graded by a name of several contents, to be judged by a person.
+
+    Example: assay worksheet default
+    """
+    from pipeline.golden.worksheet import as_markdown
+    from pipeline.worksheet import prepare
+
+    with _opened(options) as workspace:
+        prepared = prepare(workspace, golden_set)
+    if pin_lookups:
+        _print(options, [json.loads(line) for line in prepared.pins], lambda: print(*prepared.pins, sep="\n"))
+    else:
+        _print(options, prepared.sheet.model_dump(), lambda: print(as_markdown(prepared.sheet)))
+
+
 @taps_app.command(name="check")
 def taps_check(*, options: Options = Options()) -> None:
     """Read every tap at its pin and hold its counts against its row; score nothing.

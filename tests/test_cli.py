@@ -15,7 +15,18 @@ from tests.conftest import PROJECT, Ended
 
 Assay = Callable[..., Ended]
 
-COMMANDS = ["run", "snapshot", "catalog", "classes", "rank", "score", "taps check", "taps relock", "schemas"]
+COMMANDS = [
+    "run",
+    "snapshot",
+    "catalog",
+    "classes",
+    "rank",
+    "score",
+    "taps check",
+    "taps relock",
+    "schemas",
+    "worksheet",
+]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -143,3 +154,27 @@ def test_hostile_text_is_shown_escaped(assay: Assay, config: Path, tmp_path: Pat
     ended = assay("run", "--config", config, "--taps", taps, "--store", tmp_path / "store")
     assert ended.exit_code == 2
     assert "\x1b" not in ended.err and "\\x1b[31m" in ended.err
+
+
+def test_the_worksheet_lists_candidates_and_lookups_that_are_ready_for_the_file(
+    assay: Assay, config: Path, stored: Path, tmp_path: Path
+) -> None:
+    options = ("--config", config, "--store", stored)
+    sheet = assay("worksheet", "default", *options, "--json").json
+    assert sheet["pinned"] + sheet["pinnable"] + sheet["to_judge"] + sheet["without_answer"] == 93
+    assert len(sheet["rows"]) == sheet["to_judge"] > 0
+    assert all(len(row["candidates"]) > 1 for row in sheet["rows"])
+    assert assay("worksheet", "default", *options).out.startswith("# Worksheet: default\n")
+    before = {path for path in (stored / "store").rglob("*")}
+    pins = assay("worksheet", "default", "--pin-lookups", *options).out.splitlines()
+    assert len(pins) == sheet["pinnable"] > 0
+    assert {path for path in (stored / "store").rglob("*")} == before
+    (tmp_path / "pinned.jsonl").write_text("\n".join(pins))
+    ended = assay("rank", *options, "--golden", tmp_path / "pinned.jsonl")
+    assert ended.exit_code == 0, ended.err
+
+
+def test_a_worksheet_of_no_set_names_those_that_there_are(assay: Assay, config: Path, stored: Path) -> None:
+    ended = assay("worksheet", "dfault", "--config", config, "--store", stored)
+    assert ended.exit_code == 2
+    assert "no golden set is called 'dfault'; name one of: default" in ended.err

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.reports.charts import brief, visible
 from pipeline.reports.figures import figures
+from pipeline.reports.grading import trust
 from pipeline.reports.reading import (
     GRADINGS,
     HEADLINE,
@@ -109,6 +110,7 @@ def render(tables: Mapping[str, pa.Table]) -> Page:
         counts=_counts(feed),
         measures=_measures(feed),
         figures=drawn,
+        trust=trust(feed),
         failures=_failures(feed),
         unscored=_unscored(feed),
         unanswerable=_unanswerable(feed),

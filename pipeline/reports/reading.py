@@ -15,7 +15,7 @@ from pipeline.store import canonical_json
 if TYPE_CHECKING:
     import pyarrow as pa
 
-TABLES = ("runs", "taps", "entries", "classes", "rankings", "items", "metrics")
+TABLES = ("runs", "taps", "entries", "classes", "rankings", "items", "metrics", "duplicate_tax", "sensitivity")
 """What the page is made from. Nights are not among them: they differ between equal runs."""
 
 METRIC_KEY = ("run_id", *METRICS.key)
@@ -72,6 +72,10 @@ class Feed:
             rows_of(tables["items"]), key=lambda row: _sort_key(row, "golden_set", "engine", "query_id")
         )
         self.metrics = sorted(rows_of(_shown_metrics(tables["metrics"])), key=lambda row: _sort_key(row, *METRIC_KEY))
+        self.sensitivity, self.duplicate_tax = (
+            sorted(rows_of(_headline(tables[name])), key=lambda row: HEADLINE.index(text_of(row, "metric")))
+            for name in ("sensitivity", "duplicate_tax")
+        )
         self._at = {
             tuple(row[name] for name in ("golden_set", "engine", "grading", "facet", "facet_value", "metric")): row
             for row in self.metrics
@@ -104,6 +108,15 @@ def _shown_metrics(metrics: pa.Table) -> pa.Table:
     for column, values in wanted.items():
         metrics = metrics.filter(pc.is_in(metrics[column], value_set=pa.array(sorted(set(values)))))
     return metrics
+
+
+def _headline(table: pa.Table) -> pa.Table:
+    """Keep the headline measures, as each row of the set says where there is a choice."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kept = table.filter(pc.is_in(table["metric"], value_set=pa.array(HEADLINE)))
+    return kept.filter(pc.equal(kept["grading"], "row")) if "grading" in kept.column_names else kept
 
 
 def rows_of(table: pa.Table) -> list[Row]:

@@ -59,7 +59,8 @@ def test_a_ranking_is_sorted_collapsed_and_then_cut(scores: dict[int, float], cl
     firsts = list(seen.values())
     ranked = ranking.entries[ranking.ranks > 0].tolist()
     assert ranked == firsts[:DEPTH]
-    assert ranking.entries.tolist() == best[: best.index(ranked[-1]) + 1 if ranked else 0]
+    deepest = best.index(ranked[-1]) + 1 if ranked else 0
+    assert ranking.entries.tolist() == best[: max(deepest, DEPTH if len(firsts) < DEPTH else 0)]
     assert ranking.scores.tolist() == [scores[row] for row in ranking.entries.tolist()]
     assert ranking.ranks[ranking.ranks > 0].tolist() == list(range(1, len(ranked) + 1))
     assert ranking.tied == {cut: len(firsts) > cut and scores[firsts[cut - 1]] == scores[firsts[cut]] for cut in CUTS}
@@ -83,9 +84,16 @@ def test_a_mirror_keeps_no_rank_and_the_rest_move_up() -> None:
     assert table.column("class_id").to_pylist() == ["a", "a", "b"]
 
 
-def test_mirrors_behind_the_last_class_are_left_out() -> None:
+def test_mirrors_behind_the_last_class_are_kept_down_to_rank_100() -> None:
     table = rank_answers([answer({0: 3.0, 1: 2.0, 2: 1.0})], corpus(["a", "b", "a"])).hits
-    assert table.column("slug").to_pylist() == ["skill-0", "skill-1"]
+    assert table.column("slug").to_pylist() == ["skill-0", "skill-1", "skill-2"]
+    many = order(answer({row: 200.0 - row for row in range(150)}), np.zeros(150, np.int64))
+    assert (many.entries.size, many.ranks.tolist().count(0)) == (DEPTH, DEPTH - 1)
+
+
+def test_mirrors_behind_the_100th_class_are_left_out() -> None:
+    many = order(answer({row: 200.0 - row for row in range(130)}), np.minimum(np.arange(130), DEPTH - 1))
+    assert many.entries.tolist() == list(range(DEPTH))
 
 
 def test_a_hit_shows_its_entry() -> None:

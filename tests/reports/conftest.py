@@ -149,6 +149,11 @@ def ranked(rng: random.Random, entries: Rows, key: dict[str, Any], answerable: b
         "unknown_words": rng.sample(["frobnicate", "wibble", "zorkmid"], rng.choice([0, 0, 0, 1, 2])),
         "scored": answerable,
         "reason": None if answerable else "not answerable",
+        "upper_bound": rng.random() < 0.2,
+        "lookup_equal": rng.choice([True, True, False, None]) if answerable else None,
+        "lookup_reason": "the class 0123456789ab is shown by a mirror called copied-name",
+        "other_language_hits": rng.choice([0, 0, 1]),
+        **{f"tied_at_{cut}": rng.random() < 0.1 for cut in (1, 10, 100)},
     }
     return item, hits
 
@@ -202,7 +207,44 @@ def metric_rows(items: Rows, golden_set: str, engine: str, grading: str) -> Rows
     return rows
 
 
+def tax_rows(golden_set: str, engine: str, taps: Sequence[str]) -> Rows:
+    shares = {tap: 0.1 / (place + 1) if place < 8 else 0.0 for place, tap in enumerate(taps)}
+    return [
+        {
+            "golden_set": golden_set,
+            "engine": engine,
+            "grading": grading,
+            "metric": metric,
+            "tap": tap,
+            "value": value,
+            "reason": None,
+        }
+        for grading in ("row", "name")
+        for metric in ("recall@10", "hit@1", "mrr@100", "ndcg@10", "ndcg@5")
+        for tap, value in {"*": sum(shares.values()), **shares}.items()
+    ]
+
+
+def sensitivity_rows(golden_set: str, engine: str) -> Rows:
+    return [
+        {
+            "golden_set": golden_set,
+            "engine": engine,
+            "metric": metric,
+            **dict(zip(("by_name", "by_name_as_one", "all_pinned", "decided"), (0.4, 0.45, 0.5, 0.3), strict=True)),
+            **{"denominator_effect": 0.05, "identity_effect": 0.05, "judgment_effect": -0.2, "shift": -0.1},
+            "reason": None,
+            "n_items": 30,
+            "n_left_out": 4,
+            "credited": 20,
+            "credited_ambiguous": 7,
+        }
+        for metric in ("recall@10", "hit@1", "mrr@100", "ndcg@10")
+    ]
+
+
 ITEM_FIELDS = {
+    "lookup_equal": pa.bool_(),
     "relevant": pa.int64(),
     "first_relevant_rank": pa.int64(),
     "unknown_words": pa.list_(pa.string()),
@@ -215,6 +257,8 @@ FIELDS: dict[str, dict[str, pa.DataType]] = {
     "rankings": {"grade": pa.int64()},
     "metrics": {"value": pa.float64(), "ci_low": pa.float64(), "ci_high": pa.float64(), "reason": pa.string()},
     "entries": {"mirror_kind": pa.string(), "description": pa.string()},
+    "duplicate_tax": {"reason": pa.string()},
+    "sensitivity": {"reason": pa.string()},
 }
 
 
@@ -273,8 +317,11 @@ def tables_of(
         "rankings": hits,
         "items": found,
         "metrics": metrics,
+        "duplicate_tax": [row for name in golden_sets for engine in engines for row in tax_rows(name, engine, names)],
+        "sensitivity": [row for name in golden_sets for engine in engines for row in sensitivity_rows(name, engine)],
     }
-    empty = {"taps": taps, "entries": entries, "classes": entries, "rankings": items, "items": items, "metrics": items}
+    of_items = ("rankings", "items", "metrics", "duplicate_tax", "sensitivity")
+    empty = {"taps": taps, "entries": entries, "classes": entries, **dict.fromkeys(of_items, items)}
     stamped = {name: [{"run_id": RUN, **row} for row in listed] for name, listed in rows.items()}
     return {name: as_table(name, listed if empty.get(name, 1) else [], listed) for name, listed in stamped.items()}
 

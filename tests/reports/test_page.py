@@ -371,3 +371,37 @@ def test_a_corpus_of_sixteen_thousand_entries_makes_a_page_of_a_few_hundred_kilo
     assert len(page.html) < 3_000_000
     # Four seconds on an idle machine; the allowance is for processors that other programs use as well.
     assert time.process_time() - started < 12
+
+
+# --- the section on grading ------------------------------------------------------------------------------------------
+
+
+def test_the_sensitivity_and_its_effects_stand_on_the_page(small_run: Tables) -> None:
+    text = Seen(render(small_run)).text
+    assert re.search(r"recall@10 ?0\.400 ?0\.450 ?0\.500 ?0\.300 ?\+0\.050 ?\+0\.050 ?-0\.200 ?-0\.100", text)
+    assert "20 hits among the first ten counted as right; 7 of them by a name that several contents carry" in text
+
+
+def test_the_duplicate_tax_stands_there_with_the_taps_that_cost_most(small_run: Tables) -> None:
+    taps = sorted(small_run["taps"]["tap"].to_pylist())
+    text = Seen(render(small_run)).text
+    assert f"{taps[0]} 0.100" in text and f"{taps[4]} 0.020" in text
+    assert f"{taps[5]} 0.017" not in text
+    assert "and 1 more, in duplicate_tax.parquet" in text
+
+
+def test_a_row_that_differs_by_name_and_pinned_is_told_with_its_reason(small_run: Tables) -> None:
+    rows = [row for row in small_run["items"].to_pylist() if row["lookup_equal"] is False and row["grading"] == "row"]
+    text = Seen(render(small_run)).text
+    assert rows
+    assert text.count("is shown by a mirror called copied-name") == len(rows)
+
+
+def test_pinned_pinnable_and_ambiguous_rows_are_counted(small_run: Tables) -> None:
+    rows = [row for row in small_run["items"].to_pylist() if row["grading"] == "row"]
+    pinned = sum(row["mode"] == "exemplar" for row in rows)
+    pinnable = sum(row["mode"] == "name" and row["lookup_equal"] is not None for row in rows)
+    judged = sum(row["mode"] == "name" and row["upper_bound"] for row in rows)
+    text = Seen(render(small_run)).text
+    assert f"{pinned} rows pinned by an exemplar, {pinnable} graded by name that a lookup could pin" in text
+    assert f"a lookup could pin, {judged} by a name that several contents carry" in text

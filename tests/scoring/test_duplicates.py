@@ -12,7 +12,13 @@ from pipeline.scoring.means import Run, number, score_item
 from pipeline.scoring.score import Scored, score_run
 from tests.scoring.test_score import ENTRIES, NOT_TIED, Entry, corpus, entries_of, golden, hits_of, metric
 
-PINNED = {"queryId": "all", "query": "all", "relevant": ["x", "z"], "exemplar": ["t::e1", "t::e5"], "match": "all"}
+PINNED: dict[str, object] = {
+    "queryId": "all",
+    "query": "all",
+    "relevant": ["x", "z"],
+    "exemplar": ["t::e1", "t::e5"],
+    "match": "all",
+}
 
 
 def scored(ranking: list[Entry], taps: list[str], *rows: dict[str, object]) -> Scored:

@@ -38,7 +38,7 @@ def sensitivity(found: Scored, measure: str) -> dict[str, Any]:
 def test_each_effect_is_what_its_step_changes() -> None:
     # By name, x and y are two items, and the class A, shown as «other», carries neither; pinned, it is right; but the
     # decision excludes B, C and the rest as well.
-    row = {
+    row: dict[str, object] = {
         "queryId": "q",
         "query": "q",
         "relevant": ["x", "y"],
