@@ -109,8 +109,8 @@ def resolve_inputs(grouped: Artifact, golden: GoldenSet) -> Facts:
 
 
 def index_inputs(workspace: Workspace, made: Artifact, engine: str) -> Facts:
-    """Return what the index of a catalogue is derived from."""
-    return {"catalog": made.key, "engine": workspace.settings.engines[engine].index_inputs()}
+    """Return what the index of a catalogue is derived from: no engine, so that engines may share it."""
+    return {"catalog": made.key, "index": workspace.settings.engines[engine].index_inputs()}
 
 
 def rank_inputs(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, golden: GoldenSet) -> Facts:

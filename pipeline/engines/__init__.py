@@ -1,8 +1,8 @@
 """Engines: from entries and questions to ranked hits.
 
 ``text.py`` says what a word is; ``kernel.py`` holds the machine loops; ``characters.py`` is the character table that
-they read; ``index.py`` makes the index of one tap; ``bm25.py`` is the engine that scores with them; ``ranking.py``
-turns any engine's scores into ranked classes. An engine knows nothing of taps, golden sets or files: it is given
+they read; ``index.py`` makes the index of one tap, and ``lexical.py`` joins taps into one corpus of words, for the
+engines in ``bm25.py`` and ``okapi.py``; ``ranking.py`` turns any engine's scores into ranked classes. An engine knows nothing of taps, golden sets or files: it is given
 documents and queries. This module imports nothing heavy, so that an unchanged night need not load an engine to know
 what it would do.
 """
@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 INDEX = Stage("index", 1)
-"""One tap's index by one engine. Key inputs: the tap's catalogue and `Engine.index_inputs`."""
+"""One tap's index, for every engine that agrees on it. Key inputs: the tap's catalogue and `Engine.index_inputs`."""
 RANK = Stage("rank", 2)
 """All queries of a golden set ranked by one engine. Key inputs: `fingerprint` and the digest of the set."""
 
 ENGINES: dict[str, str] = {
     "bm25": "pipeline.engines.bm25:Bm25",
+    "bm25-okapi": "pipeline.engines.okapi:Okapi",
+    "metadata": "pipeline.engines.bm25:Metadata",
 }
 """Every engine by name, and where its class stands."""
 
@@ -86,7 +88,7 @@ class Engine(Protocol):
         ...
 
     def index_inputs(self) -> dict[str, JsonValue]:
-        """Return all that the index of a tap depends on, beside the tap's entries."""
+        """Return all that the index of a tap depends on, beside its entries; engines that return the same share it."""
         ...
 
     def index_tap(self, entries: pa.Table) -> bytes:

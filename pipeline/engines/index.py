@@ -1,7 +1,7 @@
 """The inverted index of one tap: sorted words, their postings, the lengths of documents.
 
 Nothing in it depends on other taps, and all statistics are integers, so any list of taps, or the first few of it, can
-be asked as one corpus by adding up (``retrieval.py``).
+be asked as one corpus by adding up (``lexical.py``).
 """
 
 from __future__ import annotations
@@ -55,6 +55,10 @@ class TapIndex:
     def word(self, place: int) -> bytes:
         """Return the word at a place of the sorted vocabulary."""
         return self.text[self.word_at[place] : self.word_at[place + 1]].tobytes()
+
+    def vocabulary(self) -> pa.LargeBinaryArray:
+        """Return the words, in byte order."""
+        return _binary(self.text, self.word_at)
 
     def to_bytes(self) -> bytes:
         """Return the index as an Arrow file of one row, uncompressed so that it can be mapped into memory."""

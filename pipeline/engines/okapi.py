@@ -1,0 +1,123 @@
+"""Engine ``bm25-okapi``: the scores of ``rank_bm25.BM25Okapi`` 0.2.2, whose IDF is floored.
+
+The score of an entry is the sum, over the words of the query in order and as often as they occur, of
+``idf * (tf * (k1 + 1)) / (tf + k1 * (1 - b + b * dl / avgdl))`` with ``idf = ln(N - df + 0.5) - ln(df + 0.5)``; where
+that is below 0, for a word in more than half of the entries, it is ``epsilon`` times the mean IDF over the vocabulary.
+The mean is an exactly rounded sum, so it has the same bits in any order of entries and taps.
+
+A word in exactly half of the entries scores 0, and where most words are in most entries the mean is below 0, and so are
+scores: a corpus of one or two entries answers little or nothing. That is the measure, and is left as it is.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import Field, JsonValue
+
+from pipeline.engines import Answer, Query
+from pipeline.engines.lexical import IndexedTaps, WordOptions, index_inputs, index_tap
+from pipeline.engines.text import words
+from pipeline.records import Record
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+
+class OkapiOptions(WordOptions):
+    """Options of engine ``bm25-okapi``."""
+
+    k1: float = Field(1.5, ge=0, allow_inf_nan=False, description="How slowly repeated words saturate.")
+    b: float = Field(0.75, ge=0, le=1, description="How far a long entry is marked down, from 0 to 1.")
+    epsilon: float = Field(
+        0.25, ge=0, allow_inf_nan=False, description="Share of the mean IDF that a word in most entries gets."
+    )
+
+
+class Okapi:
+    """The engine: indexes taps as ``bm25`` does, and joins the indexes into a retriever."""
+
+    name: ClassVar[str] = "bm25-okapi"
+    VERSION: ClassVar[int] = 1
+    Options: ClassVar[type[Record]] = OkapiOptions
+
+    def __init__(self, options: OkapiOptions) -> None:
+        self.options = options
+
+    def index_inputs(self) -> dict[str, JsonValue]:
+        """Return what the index of a tap depends on."""
+        return index_inputs(self.options)
+
+    def fingerprint_inputs(self) -> dict[str, JsonValue]:
+        """Return what scores depend on: the index, k1, b and epsilon."""
+        parameters = {"k1": self.options.k1, "b": self.options.b, "epsilon": self.options.epsilon}
+        return {"index": self.index_inputs(), **parameters}
+
+    def index_tap(self, entries: pa.Table) -> bytes:
+        """Index the entries of one tap."""
+        return index_tap(self.options, entries)
+
+    def retriever(self, indexes: Sequence[bytes | memoryview | pa.Buffer]) -> OkapiRetriever:
+        """Join the indexes of taps, in the order of the corpus, into one corpus."""
+        return OkapiRetriever(IndexedTaps(indexes), self.options)
+
+
+class OkapiRetriever:
+    """A corpus that answers by Okapi's BM25."""
+
+    def __init__(self, corpus: IndexedTaps, options: OkapiOptions) -> None:
+        self._corpus = corpus
+        self._options = options
+
+    def answer(self, queries: Sequence[Query]) -> Iterator[Answer]:
+        """Answer each query, in order."""
+        import numpy as np
+
+        asked = [words(query.text, self._options.tokenizer) for query in queries]
+        for query, query_words, (scores, unknown) in zip(queries, asked, self._scored(asked), strict=True):
+            entries = np.flatnonzero(scores > 0)
+            yield Answer(query.query_id, entries, scores[entries], unknown, (), not query_words)
+
+    def scores(self, query: str) -> NDArray[np.float64]:
+        """Return the score of every entry, those of 0 and below included."""
+        ((scores, _),) = self._scored([words(query, self._options.tokenizer)])
+        return scores
+
+    def _scored(self, asked: Sequence[Sequence[str]]) -> Iterator[tuple[NDArray[np.float64], tuple[str, ...]]]:
+        """Yield the scores of every entry, and the words that none holds, for the words of each query."""
+        import numpy as np
+
+        from pipeline.engines import kernel
+
+        terms = self._corpus.look_up({word for query in asked for word in query})
+        known = {word: term for word, term in terms.items() if term.df > 0}
+        number = {word: place for place, word in enumerate(known)}
+        postings = self._corpus.gather(list(known.values()))
+        idf = self._floored([term.df for term in known.values()])
+        norms = self._corpus.norms(self._options.k1, self._options.b)
+        for query in asked:
+            scores = np.zeros(self._corpus.entries, np.float64)
+            chosen = np.array([number[word] for word in query if word in number], np.int64)
+            kernel.add_scores(scores, chosen, *postings, idf, norms, self._options.k1)
+            yield scores, tuple(word for word in dict.fromkeys(query) if word not in number)
+
+    def _floored(self, df: Sequence[int]) -> NDArray[np.float64]:
+        import numpy as np
+
+        plain = [self._idf(each) for each in df]
+        floor = self._options.epsilon * self._mean_idf() if min(plain, default=0.0) < 0 else 0.0
+        return np.array([floor if idf < 0 else idf for idf in plain], np.float64)
+
+    def _mean_idf(self) -> float:
+        """Return the mean IDF over the vocabulary, before any is floored."""
+        words_by_df = self._corpus.frequencies().tolist()
+        each = (itertools.repeat(self._idf(df), count) for df, count in enumerate(words_by_df) if df and count)
+        return math.fsum(itertools.chain.from_iterable(each)) / sum(words_by_df[1:])
+
+    def _idf(self, df: int) -> float:
+        return math.log(self._corpus.entries - df + 0.5) - math.log(df + 0.5)
