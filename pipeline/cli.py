@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,8 +23,10 @@ from pipeline.terminal import (
     as_json,
     err,
     headline_table,
+    not_run_as_json,
     out,
     show_night,
+    show_not_run,
     show_rows,
     show_taps,
     told_in_lines,
@@ -196,13 +198,18 @@ def rank(
     """
 
     def step(workspace: Workspace, name: str, at: stages.Place, golden: GoldenSet) -> Artifact:
-        stages.index(workspace, at.corpus, name)
-        return stages.rank(workspace, at.corpus, at.grouped, name, golden)
+        (made,) = stages.rank_sets(workspace, at.corpus, at.grouped, name, [golden])
+        return made
 
-    made = _each_engine_and_set(options, engine, step)
+    made, not_run = _each_engine_and_set(options, engine, step)
     machine = [{"engine": name, "golden_set": golden, **artifact.facts} for name, golden, artifact in made]
     rows = [[name, golden, artifact.facts["queries"], artifact.facts["hits"]] for name, golden, artifact in made]
-    _print(options, machine, lambda: show_rows("Rankings", ("engine", "golden set", "queries", "hits"), rows))
+
+    def people() -> None:
+        show_rows("Rankings", ("engine", "golden set", "queries", "hits"), rows)
+        show_not_run(not_run)
+
+    _print(options, [*machine, *not_run_as_json(not_run)], people)
 
 
 @app.command
@@ -219,30 +226,40 @@ def score(
     def step(workspace: Workspace, name: str, at: stages.Place, golden: GoldenSet) -> Artifact:
         return stages.score(workspace, at.corpus, at.grouped, name, golden)
 
-    headline = stages.headline_of([artifact for _, _, artifact in _each_engine_and_set(options, engine, step)])
-    machine = [row.model_dump() for row in headline]
-    _print(options, machine, lambda: out.print(headline_table(headline)))
+    made, not_run = _each_engine_and_set(options, engine, step)
+    headline = stages.headline_of([artifact for _, _, artifact in made])
+
+    def people() -> None:
+        out.print(headline_table(headline))
+        show_not_run(not_run)
+
+    _print(options, [*(row.model_dump() for row in headline), *not_run_as_json(not_run)], people)
 
 
 def _each_engine_and_set(
     options: Options, engine: str | None, step: Callable[[Workspace, str, stages.Place, GoldenSet], Artifact]
-) -> list[tuple[str, str, Artifact]]:
+) -> tuple[list[tuple[str, str, Artifact]], Mapping[str, str]]:
+    """Take a step for the engine, or for all that can run; return what it made, and why the others did not run."""
     with _opened(options) as workspace:
         corpus = find_corpus(workspace)
         grouped = find_classes(workspace, corpus)
         at = stages.Place(corpus, grouped, stages.resolve(workspace, grouped))
-        return [
+        made = [
             (name, golden.name, step(workspace, name, at, golden))
             for name in _engines(workspace, engine)
             for golden in at.sets
         ]
+        return made, workspace.settings.not_run if engine is None else {}
 
 
 def _engines(workspace: Workspace, name: str | None) -> list[str]:
     configured = sorted(workspace.settings.engines)
     if name is not None and name not in configured:
         raise BadInput([Fault("--engine", f"{name!r} is not configured", f"choose among: {', '.join(configured)}")])
-    return configured if name is None else [name]
+    if name is not None and name in workspace.settings.not_run:
+        reason = workspace.settings.not_run[name]
+        raise BadInput([Fault("--engine", f"{name} is not run: {reason}", "mend that, or choose another")])
+    return workspace.settings.running if name is None else [name]
 
 
 @app.command(name="worksheet")

@@ -15,7 +15,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, ValidationError
 
-from pipeline.engines import ENGINES, Engine, engine_class
+from pipeline.engines import ENGINES, Borrower, CannotLoad, Engine, Plugins, engine_class
+from pipeline.engines.plugins import absent, plugins
 from pipeline.errors import BadInput, Fault
 from pipeline.records import Record
 from pipeline.store import Store
@@ -38,7 +39,9 @@ class Config(Record):
     class_rule: ClassRule = Field(default="body", description="What makes two entries the same content.")
     max_file_bytes: PositiveInt = Field(default=1024 * 1024, description="Larger files are passed over, and counted.")
     engines: dict[str, dict[str, JsonValue]] = Field(
-        default={"bm25": {}}, description="Engines to evaluate, each with its options."
+        default={"bm25": {}},
+        description="Engines to evaluate, each with its options. `kind` says which engine it is, where its name does "
+        "not: so one engine can stand there several times. `path`, of those that read a file, is relative to this one.",
     )
     threads: PositiveInt = Field(default=2, description="Execution: taps that are read at the same time.")
     fetch_seconds: PositiveInt = Field(default=600, description="Execution: time limit of one fetch, in seconds.")
@@ -79,6 +82,15 @@ class Settings:
     golden_files: tuple[Path, ...]
     engines: Mapping[str, Engine]
     """Each engine by name, built from its options."""
+    packages: Mapping[str, str]
+    """The package, and its version, of each engine that is a plug-in."""
+    not_run: Mapping[str, str]
+    """Why an engine cannot run, by name. It is reported so, and never replaced by another."""
+
+    @property
+    def running(self) -> list[str]:
+        """The names of the engines that can run, in order."""
+        return sorted(self.engines.keys() - self.not_run.keys())
 
     def tap_list(self) -> TapList:
         """Read the tap list; each row must have a pin.
@@ -105,15 +117,18 @@ def load(overrides: Overrides | None = None, environ: Mapping[str, str] | None =
         given = getattr(overrides, field.name)
         if field.name != "config" and given is not None:
             values[field.name] = _as_given(given, here)
-    values["engines"] = _merged_engines(written, overrides, environ)
+    values["engines"] = _merged_engines(written, overrides, environ, here)
     config = _validated(values, file)
+    engines, packages = _engines(config.engines, file)
     return Settings(
         config=config,
         file=file,
         store=Store(file.parent / config.store),
         tap_file=file.parent / config.taps,
         golden_files=_golden_files(file.parent, config.golden, file),
-        engines=_engines(config.engines, file),
+        engines=engines,
+        packages=packages,
+        not_run=_not_run(engines),
     )
 
 
@@ -160,20 +175,26 @@ def _as_given(value: object, here: Path) -> object:
     return value
 
 
-def _merged_engines(file: Mapping[str, Any], overrides: Overrides, environ: Mapping[str, str]) -> Any:
+def _merged_engines(file: Mapping[str, Any], overrides: Overrides, environ: Mapping[str, str], here: Path) -> Any:
     """Lay single engine options over those of the file: `--engines.bm25.k1 1.5`, `ASSAY_ENGINES_BM25_K1=1.5`."""
     engines = file.get("engines", Config.model_fields["engines"].default)
     if not isinstance(engines, dict) or not all(isinstance(options, dict) for options in engines.values()):
         return engines  # refused with its place by the validation
     merged: dict[str, dict[str, Any]] = {name: dict(options) for name, options in engines.items()}
+    prefixes = {_ENGINE_PREFIX + name.upper().replace("-", "_") + "_": name for name in (*ENGINES, *engines)}
     for variable, text in sorted(environ.items()):
-        for name in ENGINES:
-            prefix = _ENGINE_PREFIX + name.upper().replace("-", "_") + "_"
-            if variable.startswith(prefix):
-                merged.setdefault(name, {})[variable.removeprefix(prefix).lower()] = _scalar(text)
+        # The longest name that fits: ASSAY_ENGINES_BM25_OKAPI_K1 is no option of bm25.
+        fits = max((prefix for prefix in prefixes if variable.startswith(prefix)), key=len, default=None)
+        if fits is not None:
+            option = variable.removeprefix(fits).lower()
+            merged.setdefault(prefixes[fits], {})[option] = _option(option, text, here)
     for name, options in (overrides.engines or {}).items():
-        merged.setdefault(name, {}).update({option: _scalar(text) for option, text in options.items()})
+        merged.setdefault(name, {}).update({option: _option(option, text, here) for option, text in options.items()})
     return merged
+
+
+def _option(option: str, text: str, here: Path) -> str | bool | int | float:
+    return str(here / text) if option == "path" else _scalar(text)
 
 
 def _scalar(text: str) -> str | bool | int | float:
@@ -234,20 +255,68 @@ def _golden_files(base: Path, golden: list[str], file: Path) -> tuple[Path, ...]
     return tuple(names[name] for name in sorted(names))
 
 
-def _engines(engines: Mapping[str, Mapping[str, Any]], file: Path) -> dict[str, Engine]:
+def _engines(engines: Mapping[str, Mapping[str, Any]], file: Path) -> tuple[dict[str, Engine], dict[str, str]]:
+    """Build every engine; return them, and the packages of those that are plug-ins."""
+    known = plugins()
     built: dict[str, Engine] = {}
+    packages: dict[str, str] = {}
     faults: list[Fault] = []
     for name, given in sorted(engines.items()):
         where = f"{file} engines.{name}"
+        kind = given.get("kind", name)
         try:
-            kind = engine_class(name, where)
-            built[name] = kind(kind.Options.model_validate(given))
+            built[name] = _engine(kind, {key: given[key] for key in given if key != "kind"}, where, file.parent, known)
         except BadInput as error:
             faults += error.faults
         except ValidationError as error:
             faults += faults_of(error, where)
+        if kind in known:
+            packages[name] = known[kind].distribution
     if not engines:
         faults.append(Fault(f"{file} engines", "no engine is named", f"name one of: {', '.join(sorted(ENGINES))}"))
+    faults += _unknown_sources(built, file)
     if faults:
         raise BadInput(faults)
-    return built
+    return built, packages
+
+
+def _engine(kind: object, options: dict[str, Any], where: str, folder: Path, known: Plugins) -> Engine:
+    if not isinstance(kind, str):
+        raise BadInput([Fault(f"{where} kind", f"{kind!r} is no text", "name an engine")])
+    if isinstance(options.get("path"), str):
+        options["path"] = str(folder / options["path"])
+    try:
+        of_kind = engine_class(kind, where, known)
+    except CannotLoad as error:
+        return absent(kind, options, str(error))
+    return of_kind(of_kind.Options.model_validate(options))
+
+
+def sources_of(engine: Engine) -> tuple[str, ...]:
+    """Return the names of the engines whose rankings an engine reads."""
+    return engine.sources() if isinstance(engine, Borrower) else ()
+
+
+def _unknown_sources(engines: Mapping[str, Engine], file: Path) -> list[Fault]:
+    plain = sorted(name for name, engine in engines.items() if not sources_of(engine))
+    todo = f"name two of: {', '.join(plain)}"
+    return [
+        Fault(
+            f"{file} engines.{name}", f"it reads the rankings of {source!r}, which is no engine that it can read", todo
+        )
+        for name, engine in engines.items()
+        for source in sources_of(engine)
+        if source not in plain
+    ]
+
+
+def _not_run(engines: Mapping[str, Engine]) -> dict[str, str]:
+    """Return why engines cannot run; one that reads the rankings of another cannot where the other cannot."""
+    own = {name: engine.why_not() for name, engine in sorted(engines.items())}
+    reasons: dict[str, str] = {}
+    for name, engine in sorted(engines.items()):
+        missing = [f"its source {source} is not run: {own[source]}" for source in sources_of(engine) if own[source]]
+        reason = own[name] or "; ".join(missing)
+        if reason:
+            reasons[name] = reason
+    return reasons

@@ -71,10 +71,10 @@ def classes(context: Context, night: str) -> str:
 
 
 def resolve(context: Context, night: str) -> list[str]:
-    """Resolve every golden row; return the engines to evaluate."""
+    """Resolve every golden row; return the engines to evaluate: those that can run."""
     with _workspace(context, night) as workspace:
         stages.resolve(workspace, find_classes(workspace, find_corpus(workspace)))
-        return sorted(workspace.settings.engines)
+        return workspace.settings.running
 
 
 def evaluate(context: Context, night: str, engine: str) -> list[str]:

@@ -20,6 +20,7 @@ from pipeline.workspace import (
     find_scores,
     find_snapshot,
     identity_of,
+    options_of,
 )
 
 if TYPE_CHECKING:
@@ -60,25 +61,29 @@ def _read(workspace: Workspace, made: Artifact, name: str) -> pa.Table:
 def _joined(workspace: Workspace, scores: Sequence[Artifact], table: Table) -> pa.Table:
     import pyarrow as pa
 
-    parts = [_read(workspace, made, table.name) for made in scores]
+    parts = [_read(workspace, made, table.name) for made in scores] or [table.schema.empty_table()]
     return table.sort(pa.concat_tables(parts))
 
 
 def _run_row(workspace: Workspace, run_id: str, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> RunRow:
+    settings = workspace.settings
     return RunRow(
         run_id=run_id,
         corpus=corpus.digest,
         taps=len(corpus.taps),
         entries=int(str(grouped.facts["entries"])),
         classes=int(str(grouped.facts["classes"])),
-        class_rule=workspace.settings.config.class_rule,
+        class_rule=settings.config.class_rule,
         engines=[
             EngineRow(
                 engine=name,
-                fingerprint=engine_fingerprint(workspace, corpus, name),
-                options=canonical_json(engine.options.model_dump()),
+                kind=engine.name,
+                status="not run" if name in settings.not_run else "ok",
+                reason=settings.not_run.get(name),
+                fingerprint=None if name in settings.not_run else engine_fingerprint(workspace, corpus, name),
+                options=canonical_json(options_of(workspace, name)),
             )
-            for name, engine in sorted(workspace.settings.engines.items())
+            for name, engine in sorted(settings.engines.items())
         ],
         golden_sets=[GoldenSetRow(name=golden.name, digest=golden.digest, items=len(golden.items)) for golden in sets],
         stages=[StageRow(stage=stage.name, version=stage.version) for stage in STAGES],

@@ -7,7 +7,7 @@ So a second night over the same inputs recomputes nothing, and a night that was 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
@@ -16,7 +16,8 @@ from pydantic import Field
 
 from pipeline.catalog.entries import CATALOG, EntryFacts
 from pipeline.classes.group import CLASSES
-from pipeline.engines import INDEX, RANK, Query
+from pipeline.config import sources_of
+from pipeline.engines import INDEX, RANK, Answer, Borrower, IndexEngine, Lent, Query
 from pipeline.errors import BadInput, Fault
 from pipeline.golden.items import RESOLVE, GoldenSet, read_golden_set
 from pipeline.records import Record
@@ -31,6 +32,7 @@ from pipeline.workspace import (
     Corpus,
     Made,
     Workspace,
+    asked_ids,
     catalog_inputs,
     classes_inputs,
     corpus_inputs,
@@ -173,52 +175,93 @@ def resolve(workspace: Workspace, grouped: Artifact) -> list[GoldenSet]:
 
 
 def index(workspace: Workspace, corpus: Corpus, engine: str) -> list[Artifact]:
-    """Tokenize and index the entries of each tap for an engine, so that one changed tap costs one tap.
+    """Index the entries of each tap for an engine, so that one changed tap costs one tap.
 
-    Reads the catalogues. Writes ``index``, one artifact a tap: sorted vocabulary, postings, lengths.
+    Reads the catalogues. Writes ``index``, one artifact a tap; nothing for an engine without an index.
     """
-    return [_index_tap(workspace, tap, made, engine) for tap, made in zip(corpus.taps, corpus.catalogs, strict=True)]
+    built = workspace.settings.engines[engine]
+    if not isinstance(built, IndexEngine):
+        return []
+    return [
+        _index_tap(workspace, tap, made, engine, built) for tap, made in zip(corpus.taps, corpus.catalogs, strict=True)
+    ]
 
 
-def _index_tap(workspace: Workspace, tap: Tap, made: Artifact, engine: str) -> Artifact:
+def _index_tap(workspace: Workspace, tap: Tap, made: Artifact, engine: str, built: IndexEngine) -> Artifact:
     def make() -> Made:
         documents = read(workspace, made, "entries.parquet", ["slug", "description", "body"])
-        return {"index.arrow": workspace.settings.engines[engine].index_tap(documents)}, {"entries": documents.num_rows}
+        return {"index.arrow": built.index_tap(documents)}, {"entries": documents.num_rows}
 
-    return workspace.once(INDEX, f"{engine} {tap.name}", index_inputs(workspace, made, engine), make)
+    return workspace.once(INDEX, f"{engine} {tap.name}", index_inputs(made, built), make)
 
 
 def rank(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, golden: GoldenSet) -> Artifact:
     """Rank the corpus for every question of a golden set.
 
-    Reads ``index`` of each tap and ``entries``. Writes ``hits``: for each question the entries down to the 100th
-    class, mirrors included; and ``queries``: what became of the words of each question.
+    Reads ``index`` of each tap, or the rankings of other engines, and ``entries``. Writes ``hits``: for each question
+    the entries down to the 100th class, mirrors included; and ``queries``: what became of the words of each question.
 
     Raises:
-        MissingArtifact: a tap has not been indexed yet.
+        MissingArtifact: a tap has not been indexed yet, or an engine that is read has not ranked yet.
+        BadInput: a run file is wrong.
     """
-    indices = [
-        workspace.store.get(INDEX, index_inputs(workspace, made, engine), f"assay rank --engine {engine}")
-        for made in corpus.catalogs
-    ]
 
     def make() -> Made:
-        import pyarrow as pa
-
         from pipeline.engines.ranking import HITS, RANKED_QUERIES, rank_answers
 
-        buffers = [pa.py_buffer(workspace.store.read(made, "index.arrow")) for made in indices]
-        retriever = workspace.settings.engines[engine].retriever(buffers)
-        queries = [Query(item.query_id, item.question) for item in golden.items]
-        ranked = rank_answers(retriever.answer(queries), read(workspace, grouped, "entries.parquet"))
+        entries = read(workspace, grouped, "entries.parquet")
+        ranked = rank_answers(answers(entries), entries)
         files = {
             "hits.parquet": HITS.to_bytes(ranked.hits),
             "queries.parquet": RANKED_QUERIES.to_bytes(ranked.queries),
         }
         return files, {"queries": ranked.queries.num_rows, "hits": ranked.hits.num_rows}
 
+    built = workspace.settings.engines[engine]
+    if isinstance(built, IndexEngine):
+        answers = _by_index(workspace, corpus, engine, built, golden)
+    else:
+        answers = _by_rankings(workspace, corpus, grouped, cast(Borrower, built), golden)
     inputs = rank_inputs(workspace, corpus, grouped, engine, golden)
     return workspace.once(RANK, f"{engine} {golden.name}", inputs, make)
+
+
+Answers = Callable[["pa.Table"], Iterator[Answer]]
+"""What an engine answers, given the entries of the corpus."""
+
+
+def _by_index(workspace: Workspace, corpus: Corpus, engine: str, built: IndexEngine, golden: GoldenSet) -> Answers:
+    command = f"assay rank --engine {engine}"
+    indices = [workspace.store.get(INDEX, index_inputs(made, built), command) for made in corpus.catalogs]
+
+    def answers(entries: pa.Table) -> Iterator[Answer]:
+        import pyarrow as pa
+
+        buffers = [pa.py_buffer(workspace.store.read(made, "index.arrow")) for made in indices]
+        return built.retriever(buffers).answer(_queries(golden))
+
+    return answers
+
+
+def _by_rankings(
+    workspace: Workspace, corpus: Corpus, grouped: Artifact, built: Borrower, golden: GoldenSet
+) -> Answers:
+    ranked = [
+        workspace.store.get(
+            RANK, rank_inputs(workspace, corpus, grouped, source, golden), f"assay rank --engine {source}"
+        )
+        for source in built.sources()
+    ]
+
+    def answers(entries: pa.Table) -> Iterator[Answer]:
+        hits = [read(workspace, made, "hits.parquet") for made in ranked]
+        return built.answer(Lent(_queries(golden), asked_ids(workspace), entries, hits))
+
+    return answers
+
+
+def _queries(golden: GoldenSet) -> list[Query]:
+    return [Query(item.query_id, item.question) for item in golden.items]
 
 
 def score(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, golden: GoldenSet) -> Artifact:
@@ -295,6 +338,8 @@ class Published(NamedTuple):
     run_id: str
     folder: Path
     headline: tuple[Headline, ...]
+    not_run: Mapping[str, str]
+    """Why an engine did not run, by name."""
 
 
 def published_as(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> Published:
@@ -305,7 +350,7 @@ def published_as(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: 
     """
     run_id = run_id_of(identity_of(workspace, corpus, sets))
     headline = headline_of(find_scores(workspace, corpus, grouped, sets))
-    return Published(run_id, run_folder(workspace.store, run_id), headline)
+    return Published(run_id, run_folder(workspace.store, run_id), headline, workspace.settings.not_run)
 
 
 def headline_of(scores: Sequence[Artifact]) -> tuple[Headline, ...]:
@@ -378,12 +423,18 @@ def evaluate(
     workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, sets: Sequence[GoldenSet]
 ) -> list[Artifact]:
     """Index, rank and score every golden set with one engine; return the scores in the order of the sets."""
+    rank_sets(workspace, corpus, grouped, engine, sets)
+    return [score(workspace, corpus, grouped, engine, golden) for golden in sets]
+
+
+def rank_sets(
+    workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, sets: Sequence[GoldenSet]
+) -> list[Artifact]:
+    """Index and rank every golden set with one engine, and before it with those whose rankings it reads."""
+    for source in sources_of(workspace.settings.engines[engine]):
+        rank_sets(workspace, corpus, grouped, source, sets)
     index(workspace, corpus, engine)
-    scores = []
-    for golden in sets:
-        rank(workspace, corpus, grouped, engine, golden)
-        scores.append(score(workspace, corpus, grouped, engine, golden))
-    return scores
+    return [rank(workspace, corpus, grouped, engine, golden) for golden in sets]
 
 
 def run(workspace: Workspace) -> Published:
@@ -398,7 +449,7 @@ def run(workspace: Workspace) -> Published:
     whole = corpus(workspace)
     grouped = classes(workspace, whole)
     sets = resolve(workspace, grouped)
-    for engine in sorted(workspace.settings.engines):
+    for engine in workspace.settings.running:
         evaluate(workspace, whole, grouped, engine, sets)
     return publish(workspace, whole, grouped, sets)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
@@ -79,6 +79,7 @@ def show_night(published: Published, night: NightRow) -> None:
     steps = night.steps
     out.print(_steps_table(steps))
     out.print(headline_table(published.headline))
+    show_not_run(published.not_run)
     made, served = sum(step.computed for step in steps), sum(step.served for step in steps)
     if not made:
         said = f"Nothing was recomputed: all {served} outputs came from the store"
@@ -137,6 +138,17 @@ def headline_table(headline: Iterable[Headline]) -> Table:
 GRADINGS = {"row": "as pinned", "name": "by name"}
 
 
+def show_not_run(reasons: Mapping[str, str]) -> None:
+    """Print why engines did not run; nothing where all did."""
+    if reasons:
+        show_rows("Not run", ("engine", "reason"), sorted(reasons.items()))
+
+
+def not_run_as_json(reasons: Mapping[str, str]) -> list[dict[str, object]]:
+    """Return why engines did not run, a row each, to stand beside rows of engines that did."""
+    return [{"engine": name, "status": "not run", "reason": reason} for name, reason in sorted(reasons.items())]
+
+
 def show_taps(states: Sequence[TapState], console: Console = out) -> None:
     """Print the state of every tap, those that are not ok last and with the reason."""
     table = _table("Taps", "tap", "pin", "state", "source", "reason")
@@ -174,6 +186,7 @@ def as_json(published: Published, night: NightRow) -> dict[str, object]:
         "night": night.night,
         "steps": [step.model_dump() for step in night.steps],
         "headline": [row.model_dump() for row in published.headline],
+        "not_run": dict(published.not_run),
     }
 
 

@@ -12,12 +12,12 @@ from pydantic import JsonValue
 
 from pipeline.catalog.entries import CATALOG
 from pipeline.classes.group import CLASSES
-from pipeline.config import Settings
-from pipeline.engines import INDEX, RANK, fingerprint
-from pipeline.golden.items import RESOLVE, GoldenSet
+from pipeline.config import Settings, sources_of
+from pipeline.engines import INDEX, RANK, IndexEngine, fingerprint
+from pipeline.golden.items import RESOLVE, GoldenSet, read_golden_set
 from pipeline.reports.feed import FEED, Night, Step, StepSource
 from pipeline.scoring import SCORE
-from pipeline.store import Artifact, Stage, Store
+from pipeline.store import Artifact, Stage, Store, digest
 from pipeline.taps.snapshot import SNAPSHOT, SnapshotOptions, snapshot_inputs
 from pipeline.taps.taplist import Tap, TapList, corpus_digest
 
@@ -108,44 +108,67 @@ def resolve_inputs(grouped: Artifact, golden: GoldenSet) -> Facts:
     return {"classes": grouped.key, "golden": golden.digest}
 
 
-def index_inputs(workspace: Workspace, made: Artifact, engine: str) -> Facts:
-    """Return what the index of a catalogue is derived from: no engine, so that engines may share it."""
-    return {"catalog": made.key, "index": workspace.settings.engines[engine].index_inputs()}
+def index_inputs(made: Artifact, engine: IndexEngine) -> Facts:
+    """Return what the index of a catalogue is derived from: no engine by name, so that engines may share it."""
+    return {"catalog": made.key, "index": engine.index_inputs()}
 
 
 def rank_inputs(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, golden: GoldenSet) -> Facts:
     """Return what a ranking is derived from."""
-    return {
+    built = workspace.settings.engines[engine]
+    inputs: Facts = {
         "fingerprint": engine_fingerprint(workspace, corpus, engine),
-        "indices": [Store.key(INDEX, index_inputs(workspace, made, engine)) for made in corpus.catalogs],
         "classes": grouped.key,
         "golden": golden.digest,
     }
+    if isinstance(built, IndexEngine):
+        return {**inputs, "indices": [Store.key(INDEX, index_inputs(made, built)) for made in corpus.catalogs]}
+    sources: Facts = {
+        source: Store.key(RANK, rank_inputs(workspace, corpus, grouped, source, golden)) for source in sources_of(built)
+    }
+    return {**inputs, "sources": sources, "asked": digest(sorted(asked_ids(workspace)))}
 
 
 def score_inputs(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, golden: GoldenSet) -> Facts:
     """Return what the scores of a ranking are derived from."""
     ranked = Store.key(RANK, rank_inputs(workspace, corpus, grouped, engine, golden))
-    return {"rank": ranked, "golden": golden.digest, "set": golden.name}
+    return {"rank": ranked, "engine": engine, "golden": golden.digest, "set": golden.name}
 
 
 def engine_fingerprint(workspace: Workspace, corpus: Corpus, engine: str) -> str:
-    """Return the fingerprint of an engine over a corpus."""
+    """Return the fingerprint of an engine over a corpus: with that of its package, and of the engines it reads."""
     settings = workspace.settings
-    return fingerprint(settings.engines[engine], settings.config.class_rule, corpus.digest)
+    others: Facts = {
+        source: engine_fingerprint(workspace, corpus, source) for source in sources_of(settings.engines[engine])
+    }
+    if engine in settings.packages:
+        others["package"] = settings.packages[engine]
+    return fingerprint(settings.engines[engine], settings.config.class_rule, corpus.digest, others)
+
+
+def asked_ids(workspace: Workspace) -> set[str]:
+    """Return the ids of the questions of all golden sets."""
+    sets = (read_golden_set(path) for path in workspace.settings.golden_files)
+    return {item.query_id for golden in sets for item in golden.items}
+
+
+def options_of(workspace: Workspace, engine: str) -> Facts:
+    """Return the options of an engine that can change a result: what a path names counts, not where it lies."""
+    built = workspace.settings.engines[engine]
+    return {"kind": built.name, **built.options.model_dump(mode="json", exclude={"path"})}
 
 
 def identity_of(workspace: Workspace, corpus: Corpus, sets: Sequence[GoldenSet]) -> Facts:
     """Return everything that can change a result of an evaluation: what its run id is the digest of."""
     settings = workspace.settings
-    engines = sorted(settings.engines)
     return {
         "corpus": corpus.digest,
         "roles": {tap.name: tap.role for tap in corpus.taps},
         "max_file_bytes": settings.config.max_file_bytes,
         "class_rule": settings.config.class_rule,
-        "engines": {engine: engine_fingerprint(workspace, corpus, engine) for engine in engines},
-        "options": {engine: settings.engines[engine].options.model_dump() for engine in engines},
+        "engines": {engine: engine_fingerprint(workspace, corpus, engine) for engine in settings.running},
+        "not_run": dict(settings.not_run),
+        "options": {engine: options_of(workspace, engine) for engine in sorted(settings.engines)},
         "golden": {golden.name: golden.digest for golden in sets},
         "qrels_position": 0,
         "stages": {stage.name: stage.version for stage in STAGES},
@@ -184,11 +207,11 @@ def find_classes(workspace: Workspace, corpus: Corpus) -> Artifact:
 
 
 def find_scores(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> list[Artifact]:
-    """Return the stored scores of every set under every engine, in order; MissingArtifact where one is missing."""
+    """Return the stored scores of every set under every engine that runs; MissingArtifact where one is missing."""
     return [
         workspace.store.get(
             SCORE, score_inputs(workspace, corpus, grouped, engine, golden), f"assay score --engine {engine}"
         )
-        for engine in sorted(workspace.settings.engines)
+        for engine in workspace.settings.running
         for golden in sets
     ]

@@ -2,20 +2,22 @@
 
 ``text.py`` says what a word is; ``kernel.py`` holds the machine loops; ``characters.py`` is the character table that
 they read; ``index.py`` makes the index of one tap, and ``lexical.py`` joins taps into one corpus of words, for the
-engines in ``bm25.py`` and ``okapi.py``; ``ranking.py`` turns any engine's scores into ranked classes. An engine knows nothing of taps, golden sets or files: it is given
-documents and queries. This module imports nothing heavy, so that an unchanged night need not load an engine to know
-what it would do.
+engines in ``bm25.py`` and ``okapi.py``; ``runfile.py`` takes the ranking of an outside system; ``plugins.py`` finds the
+engines of others; ``ranking.py`` turns any engine's scores into ranked classes. An engine knows nothing of golden sets:
+it is given documents and queries. This module imports nothing heavy, so that an unchanged night need not load an engine
+to know what it would do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, cast
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
 
 from pydantic import JsonValue
 
-from pipeline.errors import BadInput, Fault
+from pipeline.errors import AssayError, BadInput, Fault
 from pipeline.records import Record
 from pipeline.store import Stage, digest
 
@@ -33,8 +35,30 @@ ENGINES: dict[str, str] = {
     "bm25": "pipeline.engines.bm25:Bm25",
     "bm25-okapi": "pipeline.engines.okapi:Okapi",
     "metadata": "pipeline.engines.bm25:Metadata",
+    "run-file": "pipeline.engines.runfile:RunFile",
 }
-"""Every engine by name, and where its class stands."""
+"""Every kind of engine by name, and where its class stands. Plug-ins add to it and override nothing."""
+
+
+class Plugin(Protocol):
+    """An engine of somebody else, not loaded yet."""
+
+    @property
+    def distribution(self) -> str:
+        """The package that brings it, and its version."""
+        ...
+
+    def load(self) -> EngineClass:
+        """Import it; CannotLoad, with the reason, where that fails."""
+        ...
+
+
+Plugins: TypeAlias = Mapping[str, Plugin]
+NO_PLUGINS: Plugins = MappingProxyType({})
+
+
+class CannotLoad(AssayError):
+    """A plug-in cannot be loaded. Its engine is `not run`, for the reason that is this error's text."""
 
 
 class Query(NamedTuple):
@@ -76,16 +100,34 @@ class Retriever(Protocol):
 
 
 class Engine(Protocol):
-    """What an engine must be. It is built from its options; equal options and documents give equal bytes and scores."""
+    """What every engine is. It is built from its options; equal options and documents give equal bytes and scores.
+
+    It is an `IndexEngine` or a `Borrower` besides.
+    """
 
     name: ClassVar[str]
+    """Its kind: the key of `ENGINES`, or the name of its entry point."""
     VERSION: ClassVar[int]
     Options: ClassVar[type[Record]]
+    """An option called ``path`` names a file or folder. What lies there is in the fingerprint, the path is not."""
 
     @property
     def options(self) -> Record:
         """The options it was built from."""
         ...
+
+    def why_not(self) -> str | None:
+        """Say why it cannot run here, in words that are the same on every machine; None where it can."""
+        ...
+
+    def fingerprint_inputs(self) -> dict[str, JsonValue]:
+        """Return all that its scores depend on, beside the corpus: its index and its parameters."""
+        ...
+
+
+@runtime_checkable
+class IndexEngine(Engine, Protocol):
+    """An engine that ranks by an index of each tap, so that a changed tap costs one tap."""
 
     def index_inputs(self) -> dict[str, JsonValue]:
         """Return all that the index of a tap depends on, beside its entries; engines that return the same share it."""
@@ -99,8 +141,34 @@ class Engine(Protocol):
         """Join the indexes of taps, in the order of the corpus, into one corpus."""
         ...
 
-    def fingerprint_inputs(self) -> dict[str, JsonValue]:
-        """Return all that its scores depend on, beside the corpus: its index and its parameters."""
+
+class Lent(NamedTuple):
+    """What an engine without an index ranks by."""
+
+    queries: Sequence[Query]
+    """The questions of one golden set."""
+    asked: Set[str]
+    """The ids of all questions of all golden sets."""
+    corpus: pa.Table
+    """The entries in ``(tap, path)`` order, with the columns tap, path, class_id among others."""
+    hits: Sequence[pa.Table]
+    """The `HITS` of each of its sources for the queries, in their order."""
+
+
+@runtime_checkable
+class Borrower(Engine, Protocol):
+    """An engine that ranks by what others ranked: a file, or other engines of the configuration."""
+
+    def sources(self) -> tuple[str, ...]:
+        """Return the names of the configured engines whose rankings it reads."""
+        ...
+
+    def answer(self, lent: Lent) -> Iterator[Answer]:
+        """Answer each query, in order.
+
+        Raises:
+            BadInput: what somebody gave it is wrong; all faults are named.
+        """
         ...
 
 
@@ -116,29 +184,35 @@ class EngineClass(Protocol):
         ...
 
 
-def engine_class(name: str, where: str) -> EngineClass:
-    """Return the class of the engine called ``name``.
+def engine_class(kind: str, where: str, plugins: Plugins = NO_PLUGINS) -> EngineClass:
+    """Return the class of the engines of a kind.
 
     Args:
-        name: a key of `ENGINES`.
+        kind: a key of `ENGINES`, or the name of a plug-in.
         where: file and row that named it, for the error.
+        plugins: the engines of others, by name.
 
     Raises:
         BadInput: there is no such engine; the message lists those that there are.
+        CannotLoad: it is a plug-in that cannot be loaded.
     """
-    if name not in ENGINES:
-        raise BadInput([Fault(where, f"no engine is called {name!r}", f"use one of: {', '.join(sorted(ENGINES))}")])
-    module, attribute = ENGINES[name].split(":")
-    return cast(EngineClass, getattr(import_module(module), attribute))
+    if kind in ENGINES:
+        module, attribute = ENGINES[kind].split(":")
+        return cast(EngineClass, getattr(import_module(module), attribute))
+    if kind in plugins:
+        return plugins[kind].load()
+    known = ", ".join(sorted({*ENGINES, *plugins}))
+    raise BadInput([Fault(where, f"no engine is called {kind!r}", f"use one of: {known}, or name one with kind = ")])
 
 
-def fingerprint(engine: Engine, class_rule: str, corpus: str) -> str:
+def fingerprint(engine: Engine, class_rule: str, corpus: str, others: Mapping[str, JsonValue] | None = None) -> str:
     """Return the digest (SHA-256, hex) of all that a ranking depends on, beside the queries.
 
     Args:
-        engine: name, version and `Engine.fingerprint_inputs` of it.
+        engine: kind, version and `Engine.fingerprint_inputs` of it.
         class_rule: the rule by which hits are collapsed.
         corpus: the corpus digest.
+        others: what else it depends on: the package of a plug-in, the fingerprints of its sources.
     """
     return digest(
         {
@@ -147,5 +221,6 @@ def fingerprint(engine: Engine, class_rule: str, corpus: str) -> str:
             "inputs": engine.fingerprint_inputs(),
             "class_rule": class_rule,
             "corpus": corpus,
+            **(others or {}),
         }
     )

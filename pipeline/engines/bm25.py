@@ -53,6 +53,10 @@ class Bm25:
     def __init__(self, options: MetadataOptions) -> None:
         self.options = options
 
+    def why_not(self) -> str | None:
+        """Return None: it can always run."""
+        return None
+
     def index_inputs(self) -> dict[str, JsonValue]:
         """Return what the index of a tap depends on."""
         return index_inputs(self.options)

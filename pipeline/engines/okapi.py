@@ -49,6 +49,10 @@ class Okapi:
     def __init__(self, options: OkapiOptions) -> None:
         self.options = options
 
+    def why_not(self) -> str | None:
+        """Return None: it can always run."""
+        return None
+
     def index_inputs(self) -> dict[str, JsonValue]:
         """Return what the index of a tap depends on."""
         return index_inputs(self.options)
@@ -117,7 +121,7 @@ class OkapiRetriever:
         """Return the mean IDF over the vocabulary, before any is floored."""
         words_by_df = self._corpus.frequencies().tolist()
         each = (itertools.repeat(self._idf(df), count) for df, count in enumerate(words_by_df) if df and count)
-        return math.fsum(itertools.chain.from_iterable(each)) / sum(words_by_df[1:])
+        return math.fsum(itertools.chain.from_iterable(each)) / int(sum(words_by_df[1:]))
 
     def _idf(self, df: int) -> float:
         return math.log(self._corpus.entries - df + 0.5) - math.log(df + 0.5)

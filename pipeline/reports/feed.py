@@ -33,7 +33,12 @@ class EngineRow(Record):
     """An engine of a run."""
 
     engine: str = Field(description="Name of the engine.")
-    fingerprint: str = Field(description="Digest of engine, version, tokenizer, parameters, class rule and corpus.")
+    kind: str = Field(description="Which engine it is; several may be of one kind.")
+    status: Literal["ok", "not run"] = Field(description="`ok`, or `not run`: then it has no rows in other tables.")
+    reason: str | None = Field(description="Why it did not run; null where it did.")
+    fingerprint: str | None = Field(
+        description="Digest of engine, version, parameters, class rule and corpus; null where it did not run."
+    )
     options: str = Field(description="Options of the engine, as canonical JSON.")
 
 
@@ -61,7 +66,7 @@ class RunRow(Record):
     entries: int = Field(description="Entries in the corpus.")
     classes: int = Field(description="Content classes; each empty body is one.")
     class_rule: str = Field(description="The class rule in force.")
-    engines: list[EngineRow] = Field(description="Engines that were evaluated.")
+    engines: list[EngineRow] = Field(description="Engines that are configured, and whether they ran.")
     golden_sets: list[GoldenSetRow] = Field(description="Golden sets that were scored.")
     stages: list[StageRow] = Field(description="Version of each stage.")
     configuration: str = Field(description="Options that can change a result, as canonical JSON.")

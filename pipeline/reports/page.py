@@ -109,6 +109,11 @@ def render(tables: Mapping[str, pa.Table]) -> Page:
         short=text_of(feed.run, "run_id")[:12],
         counts=_counts(feed),
         measures=_measures(feed),
+        not_run=[
+            (text_of(row, "engine"), text_of(row, "reason"))
+            for row in records_of(feed.run, "engines")
+            if row["status"] == "not run"
+        ],
         figures=drawn,
         trust=trust(feed),
         failures=_failures(feed),

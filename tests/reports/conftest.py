@@ -303,7 +303,10 @@ def tables_of(
         "entries": entries,
         "classes": len({entry["class_id"] for entry in corpus}),
         "class_rule": "body",
-        "engines": [{"engine": name, "fingerprint": RUN, "options": '{"k1":1.2}'} for name in engines],
+        "engines": [
+            {"engine": name, "kind": name, "status": "ok", "reason": None, "fingerprint": RUN, "options": '{"k1":1.2}'}
+            for name in engines
+        ],
         "golden_sets": [{"name": name, "digest": RUN, "items": items} for name in golden_sets],
         "stages": [{"stage": "snapshot", "version": 1}],
         "configuration": json.dumps({"class_rule": "body", "max_file_bytes": 1048576}),
