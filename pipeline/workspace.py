@@ -138,9 +138,8 @@ def score_inputs(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine
 def engine_fingerprint(workspace: Workspace, corpus: Corpus, engine: str) -> str:
     """Return the fingerprint of an engine over a corpus: with that of its package, and of the engines it reads."""
     settings = workspace.settings
-    others: Facts = {
-        source: engine_fingerprint(workspace, corpus, source) for source in sources_of(settings.engines[engine])
-    }
+    sources = sources_of(settings.engines[engine])
+    others: Facts = {"sources": {source: engine_fingerprint(workspace, corpus, source) for source in sources}}
     if engine in settings.packages:
         others["package"] = settings.packages[engine]
     return fingerprint(settings.engines[engine], settings.config.class_rule, corpus.digest, others)

@@ -2,10 +2,10 @@
 
 ``text.py`` says what a word is; ``kernel.py`` holds the machine loops; ``characters.py`` is the character table that
 they read; ``index.py`` makes the index of one tap, and ``lexical.py`` joins taps into one corpus of words, for the
-engines in ``bm25.py`` and ``okapi.py``; ``runfile.py`` takes the ranking of an outside system; ``plugins.py`` finds the
-engines of others; ``ranking.py`` turns any engine's scores into ranked classes. An engine knows nothing of golden sets:
-it is given documents and queries. This module imports nothing heavy, so that an unchanged night need not load an engine
-to know what it would do.
+engines in ``bm25.py`` and ``okapi.py``; ``runfile.py`` takes the ranking of an outside system; ``hybrid.py`` fuses two
+rankings; ``plugins.py`` finds the engines of others; ``ranking.py`` turns any engine's scores into ranked classes. An
+engine knows nothing of golden sets: it is given documents and queries. This module imports nothing heavy, so that an
+unchanged night need not load an engine to know what it would do.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ ENGINES: dict[str, str] = {
     "bm25": "pipeline.engines.bm25:Bm25",
     "bm25-okapi": "pipeline.engines.okapi:Okapi",
     "metadata": "pipeline.engines.bm25:Metadata",
+    "hybrid": "pipeline.engines.hybrid:Hybrid",
     "run-file": "pipeline.engines.runfile:RunFile",
 }
 """Every kind of engine by name, and where its class stands. Plug-ins add to it and override nothing."""
