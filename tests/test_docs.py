@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,7 +71,7 @@ def test_every_assay_command_in_the_readme_runs_on_the_embedded_registries(
     for command in commands:
         words = command.split()
         done = subprocess.run(
-            [str(PROJECT / ".venv" / "bin" / "assay"), *words[1:]], capture_output=True, text=True, check=False
+            [sys.executable, "-m", "pipeline.cli", *words[1:]], capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, f"{command}: {done.stderr}"
 
