@@ -58,7 +58,7 @@ def _written(golden: GoldenSet) -> dict[int, dict[str, JsonValue]]:
 def _ranks(workspace: Workspace, corpus: Corpus, grouped: Artifact, golden: GoldenSet) -> Ranks:
     """Return where each engine ranked each class, by engine and item."""
     ranks: dict[str, dict[str, dict[str, int]]] = {}
-    for engine in sorted(workspace.settings.engines):
+    for engine in workspace.settings.running:
         inputs = rank_inputs(workspace, corpus, grouped, engine, golden)
         made = workspace.store.get(RANK, inputs, f"assay rank --engine {engine}")
         by_item = ranks.setdefault(engine, {})

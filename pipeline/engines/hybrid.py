@@ -1,8 +1,9 @@
 """Engine ``hybrid``: reciprocal rank fusion of two other engines of the configuration.
 
 The score of a class is the sum of ``1 / (constant + rank)`` over the engines that rank it, 100 classes deep.
-Its entry is the one that the engine shows which ranks it higher; of equal ranks, that of the engine named first. Scores
-of the engines do not count, so any two can be fused. Source: Cormack, Clarke and Büttcher 2009.
+Every entry of it that either engine found has that score, so mirrors stand together, and the ranking rule shows the
+first by ``(tap, path)``. Scores of the engines do not count, so any two can be fused. Source: Cormack, Clarke and
+Büttcher 2009.
 """
 
 from __future__ import annotations
@@ -60,35 +61,34 @@ class Hybrid:
 
         paths = zip(lent.corpus.column("tap").to_pylist(), lent.corpus.column("path").to_pylist(), strict=True)
         row_of = {entry: row for row, entry in enumerate(paths)}
-        rankings = [_ranked(hits) for hits in lent.hits]
+        found = [_found(hits, row_of) for hits in lent.hits]
         for query in lent.queries:
-            fused = self._fused([ranking.get(query.query_id, []) for ranking in rankings])
-            scores = {row_of[entry]: score for entry, score in fused.items()}
+            scores = self._fused([hits.get(query.query_id, []) for hits in found])
             entries = np.array(sorted(scores), np.int64)
             yield Answer(query.query_id, entries, np.array([scores[row] for row in entries.tolist()], np.float64))
 
-    def _fused(self, rankings: list[list[_Ranked]]) -> dict[tuple[str, bytes], float]:
-        """Return the score of the shown entry of each class."""
-        best: dict[str, _Ranked] = {}
-        scores: dict[str, float] = {}
-        for hit in (hit for ranking in rankings for hit in ranking):
-            scores[hit.class_id] = scores.get(hit.class_id, 0.0) + 1.0 / (self.options.constant + hit.rank)
-            if hit.class_id not in best or hit.rank < best[hit.class_id].rank:
-                best[hit.class_id] = hit
-        return {best[class_id].entry: score for class_id, score in scores.items()}
+    def _fused(self, rankings: list[list[_Found]]) -> dict[int, float]:
+        """Return the score of each entry."""
+        hits = [hit for ranking in rankings for hit in ranking]
+        of_class: dict[str, float] = {}
+        for hit in hits:
+            if hit.rank is not None:
+                of_class[hit.class_id] = of_class.get(hit.class_id, 0.0) + 1.0 / (self.options.constant + hit.rank)
+        return {hit.row: of_class[hit.class_id] for hit in hits}
 
 
-class _Ranked(NamedTuple):
-    rank: int
+class _Found(NamedTuple):
+    rank: int | None
+    """Its rank among classes; None for a mirror."""
     class_id: str
-    entry: tuple[str, bytes]
+    row: int
+    """Of the corpus."""
 
 
-def _ranked(hits: pa.Table) -> dict[str, list[_Ranked]]:
-    """Return the ranked classes of each query; mirrors have no rank."""
+def _found(hits: pa.Table, row_of: dict[tuple[str, bytes], int]) -> dict[str, list[_Found]]:
+    """Return the hits of each query."""
     columns = (hits.column(name).to_pylist() for name in ("query_id", "rank", "class_id", "tap", "path"))
-    found: dict[str, list[_Ranked]] = {}
+    found: dict[str, list[_Found]] = {}
     for query_id, rank, class_id, tap, path in zip(*columns, strict=True):
-        if rank is not None:
-            found.setdefault(query_id, []).append(_Ranked(rank, class_id, (tap, path)))
+        found.setdefault(query_id, []).append(_Found(rank, class_id, row_of[tap, path]))
     return found

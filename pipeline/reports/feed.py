@@ -23,7 +23,7 @@ from pipeline.taps.snapshot import TapState
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FEED = Stage("feed", 2)
+FEED = Stage("feed", 3)
 """Version of the published form: tables, page and charts."""
 
 StepSource = Literal["computed", "fetched", "store"]

@@ -160,11 +160,10 @@ def test_a_document_id_is_the_identity_where_that_can_be_written() -> None:
     assert document_id("o/r", b"a b\xff%\n.md") == "o/r::a%20b%FF%25%0A.md"
 
 
-def as_trec(feed: Path) -> str:
-    rows = pq.read_table(feed / "rankings.parquet").to_pylist()
+def as_trec(hits: Path) -> str:
     return "".join(
-        f"{row['query_id']} Q0 {document_id(row['tap'], row['path'])} {row['rank']} {row['score']!r} bm25\n"
-        for row in rows
+        f"{row['query_id']} Q0 {document_id(row['tap'], row['path'])} {row['raw_rank']} {row['score']!r} bm25\n"
+        for row in pq.read_table(hits).to_pylist()
     )
 
 
@@ -177,8 +176,8 @@ def test_the_run_file_of_an_engine_scores_what_the_engine_scores(
     examples: Path, stored: Path, tmp_path: Path, assay: Assay
 ) -> None:
     config = project_with(examples, tmp_path / "project", '[engines.bm25]\n[engines.theirs]\nkind = "run-file"\n')
-    (run,) = (stored / "feed").glob("run=*")
-    (tmp_path / "their.run").write_text(as_trec(run))
+    (hits,) = stored.glob("store/rank/*/hits.parquet")
+    (tmp_path / "their.run").write_text(as_trec(hits))
     ended = assay(
         "run", "--config", config, "--store", stored, "--engines.theirs.path", tmp_path / "their.run", "--json"
     )
