@@ -187,7 +187,9 @@ class Mirror:
             raise Spoilt("an object that was here is here no more")
         hashed = hashlib.sha1 if len(self.pin) == 40 else hashlib.sha256
         for oid, (kind, content) in found.items():
-            if hashed(b"%s %d\0%s" % (kind.encode(), len(content), content)).hexdigest() != oid:
+            hashing = hashed(b"%s %d\0" % (kind.encode(), len(content)))
+            hashing.update(content)
+            if hashing.hexdigest() != oid:
                 raise Spoilt(f"the object {oid} holds other bytes than its id says")
         return {oid: content for oid, (_, content) in found.items()}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -17,6 +18,13 @@ from pipeline.taps.tree import LINK_MODE, SUBMODULE_MODE, LinkFault, Tree, TreeI
 
 LONGEST_LINK = 4096
 """Bytes of a link; no system makes a longer one, and one that is longer leads nowhere."""
+
+_LFS_POINTER = re.compile(
+    rb"version https?://(?:git-lfs\.github\.com|hawser\.github\.com|git-media\.io)/\S+\r?\n"
+    rb"(?:ext-[^\n]+\n)*oid sha256:[0-9a-f]{64}\r?\nsize [0-9]+\s*"
+)
+LONGEST_LFS_POINTER = 1024
+"""Bytes; Git LFS takes nothing longer for a pointer."""
 
 
 class TapFile(NamedTuple):
@@ -54,6 +62,7 @@ class _Plan(NamedTuple):
     wanted: list[TreeItem]
     """Files and links at paths that may be entries."""
     links: list[TreeItem]
+    """All links, those in skipped folders too: others may lead through them."""
     licences: list[TreeItem]
 
 
@@ -108,7 +117,7 @@ def _plan(items: list[TreeItem]) -> _Plan:
         tree,
         skills,
         wanted=[item for item in here if classify(item.path, skills)],
-        links=[item for item in here if item.mode == LINK_MODE],
+        links=[item for item in items if item.mode == LINK_MODE],
         licences=sorted(item for item in here if licences.LICENCE_FILE.fullmatch(item.path)),
     )
 
@@ -135,7 +144,7 @@ def _follow(plan: _Plan, texts: Mapping[str, bytes]) -> dict[bytes, TreeItem | L
 def _sort_out(
     plan: _Plan, files_at: Mapping[bytes, TreeItem], contents: Mapping[str, bytes]
 ) -> tuple[list[TapFile], dict[bytes, str]]:
-    """Tell the files that are read from those that are too large or binary."""
+    """Tell the files that are read from those that are too large, binary, or lie in Git LFS."""
     files, unread = [], {}
     for path, end in sorted(files_at.items()):
         content = contents.get(end.oid)
@@ -143,9 +152,16 @@ def _sort_out(
             unread[path] = "too_large"
         elif b"\0" in content:
             unread[path] = "binary"
+        elif _is_lfs_pointer(content):
+            unread[path] = "lfs_pointer"
         else:
             files.append(TapFile(path, end.oid, plan.tree.items[path].mode == LINK_MODE, content))
     return files, unread
+
+
+def _is_lfs_pointer(content: bytes) -> bool:
+    """Say whether ``content`` only names a file that lies in Git LFS: what the file says is not in the repository."""
+    return len(content) <= LONGEST_LFS_POINTER and _LFS_POINTER.fullmatch(content) is not None
 
 
 def _account(

@@ -44,7 +44,7 @@ __all__ = [
     "verdict",
 ]
 
-SNAPSHOT = Stage("snapshot", 1)
+SNAPSHOT = Stage("snapshot", 2)
 
 Source = Literal["store", "fetched"]
 
