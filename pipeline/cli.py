@@ -15,6 +15,8 @@ from cyclopts import App, CycloptsError, Parameter
 from pipeline import __version__, stages
 from pipeline.config import ClassRule, Config, Overrides, load
 from pipeline.errors import BadInput, Fault
+from pipeline.explain import explain as find_explanation
+from pipeline.export import export as write_export
 from pipeline.relock import relock
 from pipeline.reports.feed import Night, NightRow
 from pipeline.taps.snapshot import verdict
@@ -25,6 +27,7 @@ from pipeline.terminal import (
     headline_table,
     not_run_as_json,
     out,
+    show_explained,
     show_night,
     show_not_run,
     show_rows,
@@ -323,6 +326,58 @@ def taps_relock(
             else out.print("Every count is as measured: nothing to change.")
         ),
     )
+
+
+Run = Annotated[str | None, Parameter(help="First digits of a run's id; the run published last unless given.")]
+
+
+@app.command
+def explain(
+    wanted: Annotated[
+        str,
+        Parameter(name="ID", help="Id of a number or a run, its first six digits at least; or a query id."),
+    ],
+    *,
+    run: Annotated[
+        str | None, Parameter(help="First digits of the run's id; the last published run unless given.")
+    ] = None,
+    hits: Annotated[int, Parameter(help="Hits that are shown of each ranking.")] = 10,
+    options: Options = Options(),
+) -> None:
+    """Show what stands behind a number of the report, and the command that makes it again.
+
+    Example: assay explain 1a2b3c4d --json
+    """
+    with _opened(options) as workspace:
+        explained = find_explanation(workspace, wanted, run, hits)
+    _print(options, explained.model_dump(), lambda: show_explained(explained))
+
+
+@app.command
+def export(
+    folder: Annotated[Path, Parameter(name="DIR", help="Folder to write to; other files in it are left alone.")],
+    *,
+    run: Annotated[
+        str | None, Parameter(help="First digits of the run's id; the last published run unless given.")
+    ] = None,
+    header: Annotated[
+        bool, Parameter(help="Begin run files with their ir_metadata, in comment lines.", negative=())
+    ] = False,
+    options: Options = Options(),
+) -> None:
+    """Write a published run as TREC files: rankings, qrels, and an ir_metadata file beside each ranking.
+
+    Example: assay export build/trec --json
+    """
+    with _opened(options) as workspace:
+        made = write_export(workspace, folder.absolute(), run, header)
+    rows = [[file.name, file.queries, file.rows] for file in made.files]
+    machine = {
+        "run_id": made.run_id,
+        "folder": str(folder.absolute()),
+        "files": [{"name": file.name, "queries": file.queries, "lines": file.rows} for file in made.files],
+    }
+    _print(options, machine, lambda: show_rows(f"Run {made.run_id[:12]}", ("file", "queries", "lines"), rows))
 
 
 @app.command

@@ -17,6 +17,14 @@ from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElaps
 from rich.table import Table
 
 from pipeline.errors import AssayError, one_line
+from pipeline.reports.explained import (
+    Explained,
+    ExplainedMetric,
+    ExplainedRun,
+    Origin,
+    Reproduction,
+    ShownItem,
+)
 from pipeline.reports.feed import NightRow, NightStep, Step
 from pipeline.stages import Headline, Published
 from pipeline.taps.snapshot import TapState
@@ -175,6 +183,75 @@ def show_rows(title: str, columns: Sequence[str], rows: Iterable[Sequence[object
     for row in listed:
         table.add_row(*(escape(one_line(str(cell))) for cell in row))
     out.print(table)
+
+
+def show_explained(explained: Explained) -> None:
+    """Print what stands behind a number, a question or a run: what it is, how to make it again, its rows."""
+    if isinstance(explained, ExplainedMetric):
+        _print_facts(f"Number {explained.id}", explained.metric | {"mean of the items": explained.mean_of_items})
+    elif isinstance(explained, ExplainedRun):
+        show_rows(
+            "Headline measures",
+            ("id", "set", "engine", "graded", "measure", "value", "label"),
+            [
+                [row.id, row.golden_set, row.engine, GRADINGS[row.grading], row.metric, _shown(row.value), row.label]
+                for row in explained.headline
+            ],
+        )
+    _print_origin(explained.origin)
+    _print_reproduction(explained.reproduction)
+    if isinstance(explained, ExplainedMetric) and explained.parts:
+        rows = [[part.id, part.facet_value, _shown(part.value), part.n_items] for part in explained.parts]
+        show_rows("The means that it is the mean of", ("id", "value of the facet", "mean", "items"), rows)
+    if not isinstance(explained, ExplainedRun):
+        for item in explained.items:
+            _print_item(item)
+
+
+def _print_facts(title: str, facts: Mapping[str, object]) -> None:
+    show_rows(title, ("fact", "value"), [[name, _shown(value)] for name, value in facts.items()])
+
+
+def _shown(value: object) -> str:
+    return "–" if value is None else str(value)
+
+
+def _print_origin(origin: Origin) -> None:
+    rows: dict[str, object] = {name: getattr(origin, name) for name in ("run_id", "corpus", "class_rule")}
+    rows |= {name: getattr(origin, name) for name in ("taps", "entries", "classes")}
+    rows |= {f"golden set {golden.name}": f"{golden.digest}, {golden.items} items" for golden in origin.golden_sets}
+    rows |= {f"engine {engine.engine}": f"{engine.fingerprint} {engine.options}" for engine in origin.engines}
+    _print_facts("Where it comes from", rows | {f"stage {each.stage}": each.version for each in origin.stages})
+
+
+def _print_reproduction(reproduction: Reproduction) -> None:
+    if reproduction.command is not None:
+        out.print("To make it again, in a store of its own:\n")
+        out.print(reproduction.command, markup=False)
+        out.print()
+        return
+    out.print("It cannot be made again from here; name the run's files with --config, --taps and --golden:")
+    for line in reproduction.missing:
+        out.print(f"  {one_line(line)}", markup=False)
+
+
+def _print_item(item: ShownItem) -> None:
+    heading = f"{item.query_id} · {item.golden_set}, {item.engine}, {GRADINGS[item.grading]}: {item.question}"
+    out.print(one_line(heading), markup=False, style="bold")
+    values = ", ".join(f"{value.metric} {_shown(value.value)}{_why(value.reason)}" for value in item.values)
+    out.print(one_line(f"  {values} · wanted: {', '.join(item.wanted) or '–'}"), markup=False)
+    show_rows(
+        "",
+        ("rank", "grade", "score", "entry", "class"),
+        [
+            [hit.rank, _shown(hit.grade), repr(hit.score), f"{hit.tap}::{hit.path}", hit.class_id[:12]]
+            for hit in item.hits
+        ],
+    )
+
+
+def _why(reason: str | None) -> str:
+    return "" if reason is None else f" ({reason})"
 
 
 def as_json(published: Published, night: NightRow) -> dict[str, object]:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from pydantic import JsonValue
 
@@ -72,6 +72,20 @@ class Workspace:
         return found
 
 
+class Pinned(Protocol):
+    """What a run's identity takes from a corpus: which taps, and the digest of their pins."""
+
+    @property
+    def digest(self) -> str:
+        """The corpus digest."""
+        ...
+
+    @property
+    def taps(self) -> tuple[Tap, ...]:
+        """The taps, in byte order of their names."""
+        ...
+
+
 class Corpus(NamedTuple):
     """All taps of the list, each read at its pin, in byte order of their names."""
 
@@ -135,7 +149,7 @@ def score_inputs(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine
     return {"rank": ranked, "engine": engine, "golden": golden.digest, "set": golden.name}
 
 
-def engine_fingerprint(workspace: Workspace, corpus: Corpus, engine: str) -> str:
+def engine_fingerprint(workspace: Workspace, corpus: Pinned, engine: str) -> str:
     """Return the fingerprint of an engine over a corpus: with that of its package, and of the engines it reads."""
     settings = workspace.settings
     sources = sources_of(settings.engines[engine])
@@ -157,7 +171,7 @@ def options_of(workspace: Workspace, engine: str) -> Facts:
     return {"kind": built.name, **built.options.model_dump(mode="json", exclude={"path"})}
 
 
-def identity_of(workspace: Workspace, corpus: Corpus, sets: Sequence[GoldenSet]) -> Facts:
+def identity_of(workspace: Workspace, corpus: Pinned, sets: Sequence[GoldenSet]) -> Facts:
     """Return everything that can change a result of an evaluation: what its run id is the digest of."""
     settings = workspace.settings
     return {

@@ -10,23 +10,22 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.cli import app, taps_app
 from pipeline.tables import schema_files
 from tests.conftest import PROJECT, Ended
 
 Assay = Callable[..., Ended]
 
 COMMANDS = [
-    "run",
-    "snapshot",
-    "catalog",
-    "classes",
-    "rank",
-    "score",
-    "taps check",
-    "taps relock",
-    "schemas",
-    "worksheet",
+    *("run", "snapshot", "catalog", "classes", "rank", "score", "explain", "export", "worksheet"),
+    *("taps check", "taps relock", "schemas"),
 ]
+
+
+def test_the_list_of_commands_is_whole() -> None:
+    below = {f"taps {name}" for name in taps_app if not name.startswith("-")}
+    above = {name for name in app if not name.startswith("-")} - {"taps"}
+    assert {*COMMANDS} == above | below
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -84,8 +83,16 @@ def test_a_tap_or_an_engine_that_is_not_there_is_refused(assay: Assay, config: P
 
 
 def test_every_command_prints_json(assay: Assay, config: Path, stored: Path) -> None:
-    for command in (["run"], ["snapshot"], ["catalog"], ["classes"], ["rank"], ["score"], ["taps", "check"]):
-        assert assay(*command, "--config", config, "--store", stored, "--json").json
+    given: dict[str, list[object]] = {
+        "explain": ["access-set"],
+        "export": [stored / "trec"],
+        "taps relock": ["--dry-run"],
+    }
+    for command in [command for command in COMMANDS if command != "schemas"]:
+        options = [*given.get(command, []), "--config", config, "--store", stored, "--json"]
+        ended = assay(*command.split(), *options)
+        assert ended.exit_code == 0, ended.err
+        json.loads(ended.out)
 
 
 def test_relock_measures_the_counts_and_leaves_all_else_alone(assay: Assay, examples: Path, tmp_path: Path) -> None:

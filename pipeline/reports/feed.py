@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from pydantic import Field, JsonValue
 
+from pipeline.errors import BadInput, Fault, MissingArtifact
 from pipeline.records import Record, Table, parquet_bytes
 from pipeline.store import Stage, Store, canonical_json, digest
 from pipeline.taps.snapshot import TapState
@@ -23,7 +24,7 @@ from pipeline.taps.snapshot import TapState
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FEED = Stage("feed", 3)
+FEED = Stage("feed", 4)
 """Version of the published form: tables, page and charts."""
 
 StepSource = Literal["computed", "fetched", "store"]
@@ -342,6 +343,42 @@ def point_to(store: Store, run_id: str) -> Path:
     if not latest.exists() or latest.read_bytes() != text:
         store.replace(latest, text)
     return run_folder(store, run_id)
+
+
+def find_run(store: Store, wanted: str | None) -> str:
+    """Return the id of a published run: the one that was published last, or the one whose id begins with ``wanted``.
+
+    Raises:
+        MissingArtifact: nothing was published yet.
+        BadInput: no published run, or more than one, has an id that begins so.
+    """
+    runs = published_runs(store)
+    if not runs:
+        raise MissingArtifact(f"{store.feed}: no run is published; run `assay run` first")
+    if wanted is None:
+        return Latest.model_validate_json((store.feed / "latest.json").read_bytes()).run_id
+    found = [run_id for run_id in runs if run_id.startswith(wanted)]
+    if len(found) == 1:
+        return found[0]
+    listed = ", ".join(run_id[:12] for run_id in (found or runs)[:_MOST_LISTED])
+    what = f"{len(found)} runs have ids that begin so" if found else "no published run has an id that begins so"
+    raise BadInput([Fault(f"run {wanted!r}", what, f"name one of: {listed}")])
+
+
+_MOST_LISTED = 10
+
+
+def published_runs(store: Store) -> list[str]:
+    """Return the ids of all published runs, sorted."""
+    return sorted(folder.name.removeprefix("run=") for folder in store.feed.glob("run=*"))
+
+
+def read_run(store: Store, run_id: str, names: Iterable[str]) -> dict[str, pa.Table]:
+    """Read tables of a published run, by name."""
+    import pyarrow.parquet as pq
+
+    # Read as a file: as a data set, Arrow would take the folder's name for one more column.
+    return {name: pq.ParquetFile(run_folder(store, run_id) / f"{name}.parquet").read() for name in names}
 
 
 def with_run_id(table: pa.Table, run_id: str) -> pa.Table:

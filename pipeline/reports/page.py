@@ -61,6 +61,8 @@ class Measures(NamedTuple):
     golden_set: str
     engine: str
     sentence: str
+    ids: tuple[tuple[str, str], ...]
+    """The measures that the sentence is made from, each with its id; empty where it was not computed."""
     label: str
     anchor: str
     gradings: tuple[str, ...]
@@ -104,11 +106,14 @@ def render(tables: Mapping[str, pa.Table]) -> Page:
     """
     feed = Feed(tables)
     drawn = figures(feed)
+    measures = _measures(feed)
     html = _template().render(
         run=feed.run,
+        first=First(),
+        example=next((id for each in measures for _, cells in each.rows for id in [cells[0].id] if id), ""),
         short=text_of(feed.run, "run_id")[:12],
         counts=_counts(feed),
-        measures=_measures(feed),
+        measures=measures,
         not_run=[
             (text_of(row, "engine"), text_of(row, "reason"))
             for row in records_of(feed.run, "engines")
@@ -131,6 +136,19 @@ def render(tables: Mapping[str, pa.Table]) -> Page:
     )
 
 
+class First:
+    """Tells whether something is met for the first time."""
+
+    def __init__(self) -> None:
+        self._met: set[str] = set()
+
+    def __call__(self, id: str) -> bool:
+        """Return whether ``id`` was not met before."""
+        new = id not in self._met
+        self._met.add(id)
+        return new
+
+
 def _counts(feed: Feed) -> list[tuple[str, int]]:
     items = sum(count_of(golden_set, "items") for golden_set in records_of(feed.run, "golden_sets"))
     corpus = [(name, count_of(feed.run, name)) for name in ("taps", "entries", "classes")]
@@ -146,6 +164,9 @@ def _measures(feed: Feed) -> list[Measures]:
             golden_set=golden_set,
             engine=engine,
             sentence=_sentence(feed, golden_set, engine),
+            ids=tuple(
+                (metric, cell_of(feed.metric(golden_set, engine, "row", metric)).id) for metric in ("hit@10", "hit@1")
+            ),
             label=text_of(feed.metric(golden_set, engine, "row", "hit@10") or {"label": "no items"}, "label"),
             anchor=f"failures-{place}",
             gradings=tuple(GRADINGS[grading] for grading in feed.gradings),

@@ -49,8 +49,13 @@ class Cell(NamedTuple):
 
 def metric_id(row: Mapping[str, object]) -> str:
     """Return the short id under which the page shows a row of ``metrics``: 8 hex digits of the digest of its key."""
+    return metric_digest(row)[:8]
+
+
+def metric_digest(row: Mapping[str, object]) -> str:
+    """Return the whole digest (SHA-256, hex) of the key of a row of ``metrics``."""
     key = canonical_json([row[column] for column in METRIC_KEY])
-    return hashlib.sha256(key.encode("utf-8")).hexdigest()[:8]
+    return hashlib.sha256(key.encode("utf-8")).hexdigest()
 
 
 class Feed:

@@ -236,6 +236,22 @@ def test_the_id_of_a_figure_follows_from_its_key_and_from_nothing_else(small_run
     )
 
 
+def test_every_figure_carries_its_id_as_an_anchor_and_the_page_says_what_it_is_for(
+    small_run: Tables, page: Page
+) -> None:
+    seen = Seen(page)
+    anchors = [link for link in seen.all("a") if link.get("class") == "id"]
+    assert all(re.fullmatch("#[0-9a-f]{8}", link["href"]) for link in anchors)
+    shown = {row["href"][1:] for row in anchors}
+    placed = [link["id"] for link in anchors if "id" in link]
+    assert sorted(placed) == sorted(shown)
+    headline = [row for row in small_run["metrics"].to_pylist() if row["facet"] == "all" and row["metric"] in HEADLINE]
+    assert {metric_id(row) for row in headline} < shown
+    assert len(shown) > 15
+    (told,) = re.findall("assay explain ([0-9a-f]{8}) shows", plain(page))
+    assert told in shown
+
+
 def test_the_failures_are_the_scored_items_without_a_right_answer_in_the_first_ten(
     small_run: Tables, page: Page
 ) -> None:

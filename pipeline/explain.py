@@ -1,0 +1,175 @@
+"""From an id in the report to what stands behind it, and to the command that makes the same number again."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from pydantic import JsonValue
+
+from pipeline.config import Overrides, load
+from pipeline.errors import AssayError, BadInput, Fault, MissingArtifact
+from pipeline.golden.items import read_golden_set
+from pipeline.reports.explained import TABLES, Explained, Published, Reproduction
+from pipeline.reports.feed import find_run, published_runs, read_run
+from pipeline.reports.reading import text_of
+from pipeline.store import canonical_json
+from pipeline.taps.taplist import Tap, corpus_digest
+from pipeline.workspace import Workspace, identity_of, in_order
+
+SHORTEST = 6
+"""Digits of an id that must be given."""
+_MOST_LISTED = 10
+
+
+class Found(NamedTuple):
+    """Something that an id can mean."""
+
+    kind: str
+    id: str
+
+
+def explain(workspace: Workspace, wanted: str, run: str | None = None, hits: int = 10) -> Explained:
+    """Explain a number by its id, a run by its id, or a question by its query id.
+
+    Args:
+        workspace: where the feed lies; its configuration is what the command for repeating is checked against.
+        wanted: an id, of a number or a run at least its first six digits.
+        run: the run that is looked into, by the first digits of its id; the one published last unless given.
+        hits: how many hits of each ranking are shown.
+
+    Raises:
+        BadInput: nothing, or more than one thing, has this id.
+        MissingArtifact: nothing was published yet.
+    """
+    store = workspace.store
+    mine = _runs_like(workspace, wanted)
+    run_id = mine[0] if run is None and len(mine) == 1 else find_run(store, run)
+    published = Published(read_run(store, run_id, TABLES), hits)
+    found = _one_of(
+        wanted,
+        run_id,
+        [
+            *(Found("query", found) for found in published.queries_like(wanted)),
+            *(Found("run", found) for found in mine),
+            *(Found("metric", found) for found in _if_long(wanted, published.metrics_like)),
+        ],
+    )
+    if found.kind == "query":
+        return published.explain_query(found.id, reproduction(workspace, published, wanted))
+    if found.kind == "metric":
+        return published.explain_metric(found.id, reproduction(workspace, published, found.id[:8]))
+    return published.explain_run(reproduction(workspace, published, found.id[:12]))
+
+
+def _runs_like(workspace: Workspace, wanted: str) -> list[str]:
+    runs = published_runs(workspace.store)
+    if not runs:
+        raise MissingArtifact(f"{workspace.store.feed}: no run is published; run `assay run` first")
+    return [run_id for run_id in runs if len(wanted) >= SHORTEST and run_id.startswith(wanted)]
+
+
+def _if_long(wanted: str, like: Callable[[str], list[str]]) -> list[str]:
+    return like(wanted) if len(wanted) >= SHORTEST else []
+
+
+def _one_of(wanted: str, run_id: str, found: list[Found]) -> Found:
+    if len(found) == 1:
+        return found[0]
+    where = f"id {wanted!r}"
+    if not found:
+        what = f"run {run_id[:12]} has no number and no question of this id"
+        todo = f"give at least {SHORTEST} digits of an id in its report, or name another run with --run"
+        raise BadInput([Fault(where, what, todo)])
+    listed = ", ".join(f"{one.kind} {one.id if one.kind == 'query' else one.id[:16]}" for one in found[:_MOST_LISTED])
+    more = f" and {len(found) - _MOST_LISTED} more" if len(found) > _MOST_LISTED else ""
+    raise BadInput([Fault(where, f"{len(found)} ids begin so", f"give more digits, one of: {listed}{more}")])
+
+
+# --- the command that makes it again ----------------------------------------------------------------------------------
+
+
+class Pins(NamedTuple):
+    """The pins of a tap list: all that a run's identity takes from a corpus."""
+
+    digest: str
+    taps: tuple[Tap, ...]
+
+
+def reproduction(workspace: Workspace, published: Published, wanted: str) -> Reproduction:
+    """Return the command that makes the run again in an empty store, and explains ``wanted`` there.
+
+    The options that it names are held against the run's identity before they are shown: from the same pins, golden
+    sets, options and versions follows the same id. What differs here is named in place of a command.
+    """
+    identity = json.loads(text_of(published.run, "configuration"))
+    options = _overrides(workspace, identity)
+    try:
+        missing = list(_differences(_identity_under(workspace, options), identity))
+    except AssayError as error:
+        missing = str(error).splitlines()
+    if missing:
+        return Reproduction(command=None, missing=missing)
+    assert options.config is not None
+    again = ["--config", str(options.config), "--store", str(workspace.store.root / "again")]
+    run = shlex.join(["assay", "run", *again, *_words(options)])
+    explained = shlex.join(["assay", "explain", wanted, *again, "--json"])
+    return Reproduction(command=f"{run} >/dev/null && {explained}", missing=[])
+
+
+def _overrides(workspace: Workspace, identity: Mapping[str, Any]) -> Overrides:
+    """Return the options of the run as a command line can name them, over the files of the current configuration.
+
+    An option that is no single value is left to the configuration file.
+    """
+    settings = workspace.settings
+    return Overrides(
+        config=settings.file,
+        taps=settings.tap_file,
+        golden=settings.golden_files,
+        class_rule=identity["class_rule"],
+        max_file_bytes=identity["max_file_bytes"],
+        engines={
+            engine: {name: _word(value) for name, value in options.items() if isinstance(value, str | int | float)}
+            for engine, options in identity["options"].items()
+        },
+    )
+
+
+def _word(value: str | int | float) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _words(options: Overrides) -> Iterator[str]:
+    yield from ("--taps", str(options.taps))
+    for path in options.golden or ():
+        yield from ("--golden", str(path))
+    yield from ("--class-rule", str(options.class_rule), "--max-file-bytes", str(options.max_file_bytes))
+    for engine, given in sorted((options.engines or {}).items()):
+        for name, value in sorted(given.items()):
+            yield from (f"--engines.{engine}.{name}", value)
+
+
+def _identity_under(workspace: Workspace, options: Overrides) -> dict[str, JsonValue]:
+    settings = load(options)
+    taps = in_order(settings.tap_list())
+    sets = [read_golden_set(path) for path in settings.golden_files]
+    return identity_of(Workspace(settings, workspace.night), Pins(corpus_digest(taps), taps), sets)
+
+
+def _differences(here: Mapping[str, JsonValue], run: Mapping[str, JsonValue]) -> Iterator[str]:
+    """Yield what makes two identities differ, the parts of each field one by one."""
+    for field in sorted({*here, *run}):
+        mine, its = here.get(field), run.get(field)
+        if isinstance(mine, dict) and isinstance(its, dict):
+            for name in sorted({*mine, *its}):
+                if mine.get(name) != its.get(name):
+                    yield f"{field} {name}: {_said(mine.get(name))} here, {_said(its.get(name))} in the run"
+        elif mine != its:
+            yield f"{field}: {_said(mine)} here, {_said(its)} in the run"
+
+
+def _said(value: JsonValue) -> str:
+    return "none" if value is None else value if isinstance(value, str) else canonical_json(value)
