@@ -4,13 +4,14 @@ UV_VERSION := 0.13.9
 BIN := .venv/bin
 CORPORA ?=
 WORKERS ?= 2
+PORT ?= 8080
 ifneq ($(CORPORA),)
 export CORPORA
 endif
 export AIRFLOW_HOME := $(CURDIR)/.airflow
 
 .DEFAULT_GOAL := help
-.PHONY: help run corpora test test-all check fix lock schemas clean
+.PHONY: help run up pictures corpora test test-all check fix lock schemas clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -32,6 +33,12 @@ build/examples/.built: .venv/.installed examples/build.py $(shell find examples/
 
 run: .venv/.installed build/examples/.built  ## One night on the embedded registries, through Airflow: from pins to a report
 	$(BIN)/python -m pipeline.orchestration
+
+up: .venv/.installed build/examples/.built  ## Airflow's web interface, scheduler and DAG processor on 127.0.0.1 until Ctrl-C: make up PORT=8080
+	$(BIN)/python -m pipeline.servers --port $(PORT)
+
+pictures: run  ## The charts of docs/report.md, from a night on the embedded registries
+	cp .assay/feed/$$($(BIN)/python -c 'import json; print(json.load(open(".assay/feed/latest.json"))["folder"])')/*.png docs/pictures/
 
 corpora: .venv/.installed  ## One night on other registries: make corpora CORPORA=<folder with unpack.py>
 	@test -n "$(CORPORA)" || { echo "name the folder: make corpora CORPORA=<folder>" >&2; exit 2; }

@@ -195,8 +195,8 @@ def prepare_airflow(home: Path) -> None:
         os.environ.setdefault(name, value)
 
 
-def load_dag(name: str) -> DAG:
-    """Migrate Airflow's database where its version changed, and return the DAG, bound in its own module."""
+def migrate() -> None:
+    """Migrate Airflow's database where its version changed."""
     import airflow
     from airflow.utils.db import initdb
 
@@ -204,6 +204,11 @@ def load_dag(name: str) -> DAG:
     if not stamp.exists() or stamp.read_text(encoding="ascii") != airflow.__version__:
         initdb()
         stamp.write_text(airflow.__version__, encoding="ascii")
+
+
+def load_dag(name: str) -> DAG:
+    """Migrate Airflow's database where its version changed, and return the DAG, bound in its own module."""
+    migrate()
     from airflow.dag_processing.dagbag import DagBag
 
     bag = DagBag(os.environ["AIRFLOW__CORE__DAGS_FOLDER"])

@@ -66,8 +66,8 @@ class Size(NamedTuple):
 WIDE = Size(width=740, labels=250, notes=180, long_notes=True)
 NARROW = Size(width=350, labels=140, notes=80, long_notes=False)
 LETTER = 6.1
-"""Pixels that a letter of a row's label takes, on average. Cutting labels here spares the drawing library most of its
-work, which is to measure text."""
+"""Pixels that a letter takes, on average. Cutting labels here spares the drawing library most of its work, which is to
+measure text."""
 
 
 class Estimate(NamedTuple):
@@ -366,7 +366,29 @@ def _fitted(size: Size, rows: Sequence[str], note: int | None = None) -> Size:
 
 
 def _row(size: Size, panel: str, row: str) -> Spec:
-    return {"panel": panel, "row": row, "label": brief(row, int((size.labels - 8) / LETTER))}
+    return {"panel": panel, "row": row, "label": _cut(row, size.labels - 8)}
+
+
+def _cut(text: str, room: float) -> str:
+    """Return ``text`` cut to ``room`` pixels: capitals are wide, and an average would let them run into the plot."""
+    line = brief(text, int(room / _NARROWEST))
+    width, fitting = 0.0, 0
+    for char in line:
+        width += _pixels(char)
+        fitting += width <= room - _pixels("…")
+    return line if width <= room else brief(line, fitting + 1)
+
+
+def _pixels(char: str) -> float:
+    """Return about how wide a letter of a label is, in the font's 12 pixels."""
+    if char in "ijlI|!'.,:;/ ftr()[]-":
+        return _NARROWEST
+    if char in "mwMW%@…":
+        return 10.5
+    return 12.0 if char > "\u2e80" else 8.4 if char.isupper() else 6.7
+
+
+_NARROWEST = 4.0
 
 
 def _first_marked(rows: list[Spec]) -> list[Spec]:

@@ -20,6 +20,8 @@ from pipeline.reports.charts import (
     Point,
     Size,
     Spec,
+    _cut,
+    _pixels,
     bars,
     brief,
     curves,
@@ -232,3 +234,13 @@ def test_a_specification_that_would_fetch_data_is_refused() -> None:
 def test_a_drawing_with_a_document_type_is_refused() -> None:
     with pytest.raises(ValueError, match="declarations"):
         embeddable('<!DOCTYPE svg [<!ENTITY a "b">]><svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>', "")
+
+
+def test_a_label_of_capitals_is_cut_before_it_runs_into_the_plot() -> None:
+    room = NARROW.labels - 8
+    for text in ("SchneiderSam/awesome-windsurfrules", "WWWWWWWWWWWWWWWWWWWWWWWW", "界" * 40, "a/b"):
+        label = _cut(text, room)
+        assert sum(_pixels(char) for char in label) <= room
+        assert label == text or (label.endswith("…") and text.startswith(label[:-1]))
+    assert _cut("a/b", room) == "a/b"
+    assert len(_cut("i" * 30, room)) == 30
