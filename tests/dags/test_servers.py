@@ -66,7 +66,7 @@ def start(project: Path) -> Iterator[Start]:
 
 
 def running(project: Path) -> list[psutil.Process]:
-    """The processes that work in this project's folder. Airflow renames its processes, but leaves them where they are."""
+    """The processes that work in this project's folder. Airflow renames its processes, but leaves them in place."""
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
