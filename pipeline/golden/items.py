@@ -375,7 +375,8 @@ def _text_faults(row: GoldenRow, bad: Collection[str]) -> Iterator[Wrong]:
     """Refuse strings that are no text: JSON can write half of a surrogate pair, which no file can hold."""
     for name in GoldenRow.model_fields:
         value = getattr(row, name)
-        texts = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+        # Decisions have been typed already: their strings are text.
+        texts = [text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)]
         if name not in bad and any("\ud800" <= char <= "\udfff" for text in texts for char in text):
             yield Wrong(name, "holds half of a surrogate pair, which is no text", "mend the \\u escape")
 

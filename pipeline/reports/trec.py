@@ -23,6 +23,7 @@ from urllib.parse import quote
 
 from pydantic import JsonValue
 
+from pipeline import __version__
 from pipeline.reports.answers import Answers, Credit, Slot, credits
 from pipeline.reports.reading import Row, count_of, number_of, records_of, rows_of, text_of
 
@@ -148,7 +149,7 @@ class Exported:
         return {
             "schema version": METADATA_VERSION,
             "tag": _tag(engine),
-            "platform": {"software": {"libraries": {"python": [f"assay=={self.run['package_version']}"]}}},
+            "platform": {"software": {"libraries": {"python": [f"assay=={__version__}"]}}},
             "implementation": {"executable": {"cmd": "assay run"}},
             "method": {
                 "automatic": True,

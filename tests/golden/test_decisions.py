@@ -37,6 +37,7 @@ def faults(*rows: dict[str, object]) -> list[str]:
         (OTHER_JOB | {"include": True}, "decisions 1 reason", "'different_job' includes nothing"),
         (HELPS | {"reason": "other"}, "decisions 1 note", "is missing"),
         ("t::e1", "decisions 1", "valid dictionary"),
+        (HELPS | {"by": "\ud800"}, "decisions 1 by", "unicode string"),
     ],
 )
 def test_what_is_wrong_in_a_decision_is_named_with_line_and_field(decision: object, place: str, what: str) -> None:
