@@ -17,6 +17,8 @@ from pipeline.config import ClassRule, Config, Overrides, load
 from pipeline.errors import BadInput, Fault
 from pipeline.explain import explain as find_explanation
 from pipeline.export import export as write_export
+from pipeline.importing import import_taps
+from pipeline.refresh import refresh
 from pipeline.relock import relock
 from pipeline.reports.feed import Night, NightRow
 from pipeline.taps.snapshot import verdict
@@ -28,8 +30,10 @@ from pipeline.terminal import (
     not_run_as_json,
     out,
     show_explained,
+    show_line,
     show_night,
     show_not_run,
+    show_proposal,
     show_rows,
     show_taps,
     told_in_lines,
@@ -378,6 +382,62 @@ def export(
         "files": [{"name": file.name, "queries": file.queries, "lines": file.rows} for file in made.files],
     }
     _print(options, machine, lambda: show_rows(f"Run {made.run_id[:12]}", ("file", "queries", "lines"), rows))
+
+
+@taps_app.command(name="refresh")
+def taps_refresh(
+    *,
+    options: Options = Options(),
+    write: Annotated[
+        Path | None,
+        Parameter(help="Write the list with the new pins: over itself, or into a new file beside it."),
+    ] = None,
+) -> None:
+    """Propose the heads of upstream as new pins, and show what would move. Nothing is scored.
+
+    It shows the entries that are born, gone, edited or moved, and the golden rows that would name nothing or other
+    content, with the new place of their content. Without --write no file is changed, and a row whose head cannot be
+    read keeps its pin.
+
+    Example: assay taps refresh --write config/taps.toml
+    """
+    with _opened(options) as workspace:
+        refreshed = refresh(workspace, write)
+    written = None if refreshed.written is None else str(refreshed.written)
+    _print(
+        options,
+        {**refreshed.proposal.model_dump(), "written": written},
+        lambda: show_proposal(refreshed.proposal, written),
+    )
+    verdict(refreshed.states)
+
+
+@taps_app.command(name="import")
+def taps_import(
+    file: Annotated[Path, Parameter(help="Text rows `owner/repo [sha [entries]]`, or a plugin marketplace.json.")],
+    *,
+    output: Annotated[Path, Parameter(help="The tap list to write.")] = Path("taps.toml"),
+    force: Annotated[bool, Parameter(help="Replace the file that is there.", negative=())] = False,
+    json: Annotated[bool, Parameter(help="Print machine-readable output.", negative=())] = False,
+) -> None:
+    """Make a tap list from text rows, or from the plugins of a marketplace that are pinned by a sha.
+
+    Example: assay taps import .claude-plugin/marketplace.json --output taps.toml
+    """
+    imported = import_taps(file, output, force=force)
+    taps, passed_over = imported.taps.taps, imported.passed_over
+    machine = {
+        "output": str(output),
+        "taps": [tap.model_dump() for tap in taps],
+        "passed_over": [each._asdict() for each in passed_over],
+    }
+
+    def people() -> None:
+        if passed_over:
+            show_rows("Passed over", ("plugin", "why"), [[each.plugin, each.reason] for each in passed_over])
+        show_line(f"{output}: {len(taps)} taps written, {len(passed_over)} plugins passed over.")
+
+    _print(Options(json=json), machine, people)
 
 
 @app.command

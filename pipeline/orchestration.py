@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from pipeline import stages
+from pipeline import refresh, stages
 from pipeline.config import DEFAULT_FILE, Overrides, load
 from pipeline.errors import AssayError
 from pipeline.reports.feed import Night, NightRow, Step, read_night
 from pipeline.store import digest
 from pipeline.taps.snapshot import verdict
+from pipeline.taps.taplist import read_tap_list
 from pipeline.terminal import Watch, err, show_night, show_taps, told_in_lines
 from pipeline.workspace import Workspace, find_classes, find_corpus, now
 
@@ -103,6 +104,34 @@ def close_night(context: Context, night: str) -> None:
     workspace.night.close(
         started, now(), logical_date=None if logical is None else logical.isoformat(), trigger=str(run.run_type)
     )
+
+
+def list_rows(context: Context, night: str) -> list[str]:
+    """Return the names of all taps of the list, those without a pin too."""
+    workspace = _bare_workspace(context, night)
+    return [tap.name for tap in read_tap_list(workspace.settings.tap_file, need_pins=False).taps]
+
+
+def read_heads(context: Context, night: str, tap: str) -> str:
+    """Read one tap at its pin and at upstream's head. An outage is raised as such, and tried again."""
+    workspace = _bare_workspace(context, night)
+    taps = read_tap_list(workspace.settings.tap_file, need_pins=False)
+    (row,) = [row for row in taps.taps if row.name == tap]
+    heads = refresh.read_heads(workspace, taps, row)
+    verdict([side.state for side in (heads.head, heads.pinned) if side is not None])
+    return tap
+
+
+def propose(context: Context, night: str) -> str:
+    """Keep the proposal of new pins for review, whatever became of single taps; return its name."""
+    workspace = _bare_workspace(context, night)
+    try:
+        refreshed = refresh.refresh(workspace)
+        folder = refresh.publish(workspace, refreshed)
+    finally:
+        workspace.night.drop()
+    verdict(refreshed.states)
+    return folder.name
 
 
 def _bare_workspace(context: Context, night: str) -> Workspace:

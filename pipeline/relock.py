@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pipeline.stages import count, read_taps
+from pipeline.store import replace_file
 from pipeline.taps.snapshot import verdict
-from pipeline.taps.taplist import relocked
+from pipeline.taps.taplist import relocked, written_text
 from pipeline.workspace import Workspace, find_catalog
 
 
@@ -41,6 +42,6 @@ def relock(workspace: Workspace, write: bool) -> list[CountChange]:
         if before != after
     ]
     if write and changes:
-        text = relocked(taps.path.read_text(encoding="utf-8"), counts)
-        workspace.store.replace(taps.path, text.encode("utf-8"))
+        text = relocked(written_text(taps), counts)
+        replace_file(taps.path, text.encode("utf-8"))
     return changes

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
@@ -36,6 +37,7 @@ from pipeline.workspace import (
     catalog_inputs,
     classes_inputs,
     corpus_inputs,
+    earlier_bodies,
     find_catalog,
     find_classes,
     find_corpus,
@@ -45,6 +47,7 @@ from pipeline.workspace import (
     in_order,
     index_inputs,
     rank_inputs,
+    read,
     resolve_inputs,
     score_inputs,
 )
@@ -151,6 +154,8 @@ def classes(workspace: Workspace, corpus: Corpus) -> Artifact:
 def resolve(workspace: Workspace, grouped: Artifact) -> list[GoldenSet]:
     """Read every golden set and find what each of its rows names in the corpus.
 
+    Where a row names nothing, the catalogues that the store holds of other commits tell where its content is now.
+
     Raises:
         BadInput: rows are wrong, or name nothing in the corpus; all rows of all sets are named, with candidates.
     """
@@ -163,7 +168,8 @@ def resolve(workspace: Workspace, grouped: Artifact) -> list[GoldenSet]:
             def make(golden: GoldenSet = golden) -> Made:
                 from pipeline.golden.resolve import resolve as resolve_rows
 
-                return {}, resolve_rows(golden, read(workspace, grouped, "entries.parquet")).facts()
+                entries = read(workspace, grouped, "entries.parquet")
+                return {}, resolve_rows(golden, entries, partial(earlier_bodies, workspace)).facts()
 
             workspace.once(RESOLVE, golden.name, resolve_inputs(grouped, golden), make)
             sets.append(golden)
@@ -482,12 +488,3 @@ def count(made: Artifact, fact: str) -> int:
     value = made.facts[fact]
     assert isinstance(value, int)
     return value
-
-
-def read(workspace: Workspace, made: Artifact, file: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """Read a Parquet file of an artifact."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    data = pa.py_buffer(workspace.store.read(made, file))
-    return pq.read_table(pa.BufferReader(data), columns=None if columns is None else list(columns))

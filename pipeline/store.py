@@ -13,7 +13,7 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -76,6 +76,11 @@ class Store:
         """Where the steps of nights that are still running are noted."""
         return self.root / "nights"
 
+    @property
+    def proposals(self) -> Path:
+        """Where proposals of new pins lie."""
+        return self.root / "proposals"
+
     @staticmethod
     def key(stage: Stage, inputs: Mapping[str, JsonValue]) -> str:
         """Return the key of what ``stage`` makes from ``inputs``."""
@@ -88,14 +93,10 @@ class Store:
         again from its inputs.
         """
         folder = self._folder(stage.name, self.key(stage, inputs))
-        try:
-            artifact = Artifact.model_validate_json((folder / "manifest.json").read_bytes())
-            if all((folder / name).stat().st_size == size for name, size in artifact.sizes.items()):
-                return artifact
-        except (FileNotFoundError, ValidationError):
-            pass
-        self.discard(folder)
-        return None
+        artifact = _whole(folder)
+        if artifact is None:
+            self.discard(folder)
+        return artifact
 
     def get(self, stage: Stage, inputs: Mapping[str, JsonValue], command: str) -> Artifact:
         """Return the manifest of what ``stage`` made from ``inputs``.
@@ -121,6 +122,13 @@ class Store:
 
     def _hidden(self) -> Path:
         return self.root / ".tmp" / f"{os.getpid()}-{uuid.uuid4().hex}"
+
+    def stored(self, stage: Stage) -> Iterator[Artifact]:
+        """Yield the manifests of what ``stage`` in its present version has made, as far as it is whole, by key."""
+        for folder in sorted((self.root / "store" / stage.name).glob("*")):
+            artifact = _whole(folder)
+            if artifact is not None and artifact.version == stage.version:
+                yield artifact
 
     def path(self, artifact: Artifact, file: str) -> Path:
         """Return where ``file`` of ``artifact`` lies."""
@@ -185,13 +193,10 @@ class Store:
             shutil.rmtree(hidden, ignore_errors=True)
 
     def replace(self, path: Path, data: bytes) -> None:
-        """Write ``data`` to ``path`` so that a reader sees the old file or the new one, never a part."""
+        """Write ``data`` to ``path`` in the store so that a reader sees the old file or the new one, never a part."""
         hidden = self._hidden()
         hidden.parent.mkdir(parents=True, exist_ok=True)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _write_synced(hidden, data)
-        os.replace(hidden, path)
-        _sync_folder(path.parent)
+        _replace(path, data, hidden)
 
     def sweep(self) -> None:
         """Remove the hidden folders and the notes that killed runs left long ago."""
@@ -205,6 +210,33 @@ class Store:
 
     def _folder(self, stage: str, key: str) -> Path:
         return self.root / "store" / stage / key
+
+
+def _whole(folder: Path) -> Artifact | None:
+    """Return the manifest of an artifact; None where it, or a file, is missing or has another size."""
+    try:
+        artifact = Artifact.model_validate_json((folder / "manifest.json").read_bytes())
+        whole = all((folder / name).stat().st_size == size for name, size in artifact.sizes.items())
+    except (FileNotFoundError, ValidationError):
+        return None
+    return artifact if whole else None
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write ``data`` to a file that people own, wherever it is, so that a reader sees the old one or the new one."""
+    target = path.resolve()  # where the path is a link, the file that it leads to
+    hidden = target.with_name(f".{target.name}.{os.getpid()}-{uuid.uuid4().hex}")
+    try:
+        _replace(target, data, hidden)
+    finally:
+        hidden.unlink(missing_ok=True)
+
+
+def _replace(path: Path, data: bytes, hidden: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _write_synced(hidden, data)
+    os.replace(hidden, path)
+    _sync_folder(path.parent)
 
 
 def _write_synced(path: Path, data: bytes) -> None:

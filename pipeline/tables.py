@@ -12,6 +12,7 @@ from pipeline.errors import BadInput, Fault
 from pipeline.golden.items import GoldenRow
 from pipeline.records import Record, Table
 from pipeline.reports.feed import NIGHTS, RUNS, TAPS, Latest, published_schema
+from pipeline.reports.proposal import PinProposal
 from pipeline.scoring.duplicates import DUPLICATE_TAX
 from pipeline.scoring.rows import ITEMS, METRICS, RANKINGS
 from pipeline.scoring.sensitivity import SENSITIVITY
@@ -40,6 +41,7 @@ FILES: dict[str, type[Record]] = {
     "golden-row": GoldenRow,
     "tap": TapKeys,
     "latest": Latest,
+    "pin-proposal": PinProposal,
 }
 """What people write, or read as JSON."""
 

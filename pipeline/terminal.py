@@ -26,6 +26,7 @@ from pipeline.reports.explained import (
     ShownItem,
 )
 from pipeline.reports.feed import NightRow, NightStep, Step
+from pipeline.reports.proposal import PinProposal, RowChange, TapChange
 from pipeline.stages import Headline, Published
 from pipeline.taps.snapshot import TapState
 
@@ -252,6 +253,68 @@ def _print_item(item: ShownItem) -> None:
 
 def _why(reason: str | None) -> str:
     return "" if reason is None else f" ({reason})"
+
+
+def show_line(text: str) -> None:
+    """Print one line, whatever is in it."""
+    out.print(escape(one_line(text)))
+
+
+MOST_SHOWN = 40
+"""Lines of a kind that a terminal shows of what would move; the rest are counted."""
+
+
+def show_proposal(proposal: PinProposal, written: str | None) -> None:
+    """Print what new pins would move, and where the list with them was written."""
+    moving = [tap for tap in proposal.taps if tap.changes_pin]
+    if moving:
+        table = _table("What new pins would move", "tap", "pin → head")
+        _add_numbers(table, "entries", "born", "gone", "edited", "moved")
+        for tap in moving:
+            table.add_row(*_tap_cells(tap))
+        out.print(table)
+    _show_some([line for tap in moving for line in _moves(tap)])
+    for tap in proposal.taps:
+        if tap.state != "ok":
+            show_line(f"{tap.tap}: {tap.state}: {tap.reason}")
+        elif tap.not_compared:
+            show_line(f"{tap.tap}: not compared: {tap.not_compared}")
+    if proposal.golden is None:
+        show_line(f"Golden rows: not checked: {proposal.golden_not_checked}")
+    elif proposal.golden:
+        _show_some([_golden_line(row) for row in proposal.golden])
+    else:
+        show_line("Golden rows: every one names what it named.")
+    show_line(f"{len(moving)} of {len(proposal.taps)} taps would get another pin.")
+    if written:
+        show_line(f"written {written}")
+
+
+def _tap_cells(tap: TapChange) -> list[str]:
+    pins = " → ".join(commit[:7] if commit else "–" for commit in (tap.pin, tap.proposed))
+    entries = " → ".join("–" if counts is None else str(counts.entries) for counts in (tap.before, tap.after))
+    lists = (tap.born, tap.gone, tap.edited, tap.moved)
+    return [escape(one_line(tap.tap)), pins, entries, *("–" if items is None else str(len(items)) for items in lists)]
+
+
+def _moves(tap: TapChange) -> Iterator[str]:
+    for kind, paths in (("born", tap.born), ("gone", tap.gone), ("edited", tap.edited)):
+        yield from (f"{tap.tap}: {kind} {path}" for path in paths or ())
+    yield from (f"{tap.tap}: moved {move.before} to {move.after}" for move in tap.moved or ())
+
+
+def _golden_line(row: RowChange) -> str:
+    places = [(place.why, place.entry) for place in row.candidates]
+    instead = ", ".join(f"{why}: {entry}" for why, entry in places) or "no candidate"
+    already = " at the pins too" if row.already else ""
+    return f"{row.golden_set} line {row.line} {row.field}: {row.what}{already}; {instead}"
+
+
+def _show_some(lines: Sequence[str]) -> None:
+    for line in lines[:MOST_SHOWN]:
+        show_line(line)
+    if len(lines) > MOST_SHOWN:
+        show_line(f"and {len(lines) - MOST_SHOWN} more; --json has all")
 
 
 def as_json(published: Published, night: NightRow) -> dict[str, object]:

@@ -11,9 +11,8 @@ from pipeline.engines import RANK
 from pipeline.errors import BadInput, Fault
 from pipeline.golden.items import GoldenSet, read_golden_set
 from pipeline.golden.worksheet import Ranks, Worksheet, pinned_lines, worksheet
-from pipeline.stages import read
 from pipeline.store import Artifact
-from pipeline.workspace import Corpus, Workspace, find_classes, find_corpus, rank_inputs
+from pipeline.workspace import Corpus, Workspace, find_classes, find_corpus, rank_inputs, read
 
 
 class Prepared(NamedTuple):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pydantic import JsonValue
 
@@ -18,8 +18,11 @@ from pipeline.golden.items import RESOLVE, GoldenSet, read_golden_set
 from pipeline.reports.feed import FEED, Night, Step, StepSource
 from pipeline.scoring import SCORE
 from pipeline.store import Artifact, Stage, Store, digest
-from pipeline.taps.snapshot import SNAPSHOT, SnapshotOptions, snapshot_inputs
+from pipeline.taps.snapshot import SNAPSHOT, SnapshotOptions, TapManifest, snapshot_inputs
 from pipeline.taps.taplist import Tap, TapList, corpus_digest
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 CORPUS = Stage("corpus", 1)
 
@@ -217,6 +220,44 @@ def find_corpus(workspace: Workspace) -> Corpus:
 def find_classes(workspace: Workspace, corpus: Corpus) -> Artifact:
     """Return the stored content classes of a corpus; MissingArtifact where there are none."""
     return workspace.store.get(CLASSES, classes_inputs(workspace, corpus), "assay classes")
+
+
+def earlier_bodies(workspace: Workspace) -> dict[tuple[str, bytes], list[str]]:
+    """Return the digests of the bodies that each entry has held in any catalogue of the store, the latest first."""
+    taken = {made.key: TapManifest.model_validate(made.facts) for made in workspace.store.stored(SNAPSHOT)}
+    catalogs = [made for made in workspace.store.stored(CATALOG) if made.inputs["snapshot"] in taken]
+
+    def latest_first(made: Artifact) -> tuple[str, str]:
+        manifest = taken[str(made.inputs["snapshot"])]
+        return manifest.committed or "", manifest.pin
+
+    return bodies_in(workspace, sorted(catalogs, key=latest_first, reverse=True))
+
+
+def read(workspace: Workspace, made: Artifact, file: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read a Parquet file of an artifact."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    data = pa.py_buffer(workspace.store.read(made, file))
+    return pq.read_table(pa.BufferReader(data), columns=None if columns is None else list(columns))
+
+
+def bodies_in(workspace: Workspace, catalogs: Iterable[Artifact]) -> dict[tuple[str, bytes], list[str]]:
+    """Return the digests of the bodies that each entry holds in ``catalogs``, in their order.
+
+    The key is the tap, and the path in its bytes or as it is shown.
+    """
+    bodies: dict[tuple[str, bytes], list[str]] = {}
+    for made in catalogs:
+        columns = ["tap", "path", "path_text", "body_sha256"]
+        table = read(workspace, made, "entries.parquet", columns)
+        for tap, path, shown, body in zip(*(table[name].to_pylist() for name in columns), strict=True):
+            for name in {path, shown.encode()}:
+                held = bodies.setdefault((tap, name), [])
+                if body not in held:
+                    held.append(body)
+    return bodies
 
 
 def find_scores(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> list[Artifact]:

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 
 from pipeline.errors import MissingArtifact, Unsound
-from pipeline.store import Stage, Store, canonical_json, digest
+from pipeline.store import Stage, Store, canonical_json, digest, replace_file
 
 STAGE = Stage("demo", 1)
 
@@ -88,6 +89,7 @@ def test_a_sweep_removes_what_killed_runs_left_long_ago_and_nothing_younger(tmp_
 
 WRITER = """
 import sys
+import tempfile
 from pathlib import Path
 from pipeline.store import Stage, Store
 store, number = Store(Path(sys.argv[1])), 0
@@ -166,3 +168,31 @@ def test_a_sweep_removes_the_notes_of_nights_that_were_killed_long_ago(tmp_path:
     os.utime(notes, (0, 0))
     Store(tmp_path).sweep()
     assert not notes.exists()
+
+
+def test_a_file_elsewhere_is_replaced_whole_through_a_link_and_without_leftovers(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    target, link = tmp_path / "real" / "taps.toml", tmp_path / "taps.toml"
+    target.write_text("old")
+    link.symlink_to(target)
+    replace_file(link, b"new")
+    assert (target.read_text(), link.is_symlink()) == ("new", True)
+    assert [path.name for path in target.parent.iterdir()] == ["taps.toml"]
+
+
+def test_a_file_on_another_disk_than_the_store_is_replaced(tmp_path: Path) -> None:
+    shm = Path("/dev/shm")
+    if not os.access(shm, os.W_OK) or shm.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is no second disk")
+    with tempfile.TemporaryDirectory(dir=shm) as other:
+        replace_file(Path(other) / "taps.toml", b"new")
+        assert (Path(other) / "taps.toml").read_bytes() == b"new"
+
+
+def test_what_a_stage_made_is_listed_by_key_for_its_present_version_alone(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    made = [store.write(STAGE, {"a": number}, {}, {}) for number in range(5)]
+    store.write(Stage("demo", 2), {"a": 9}, {}, {})
+    store.path(store.write(STAGE, {"a": 8}, {"file": b"text"}, {}), "file").unlink()
+    assert list(store.stored(STAGE)) == sorted(made, key=lambda artifact: artifact.key)
+    assert list(store.stored(Stage("never", 1))) == []

@@ -120,6 +120,20 @@ def group(entries: pa.Table, rule: ClassRule = "body") -> Grouped:
     return Grouped(grouped, _class_table(facts, rule, ids, keys.codes, relations))
 
 
+def class_ids(entries: pa.Table, rule: ClassRule = "body") -> list[str]:
+    """Return the id of the class of each entry, in the order of the rows, as ``group`` gives it.
+
+    Args:
+        entries: any table with the columns tap, path and empty_body, and that of the rule.
+        rule: which digest decides.
+    """
+    columns = (entries[name].to_pylist() for name in ("tap", "path", "empty_body", CLASS_RULES[rule]))
+    return [
+        empty_class_id(tap, path) if empty else class_id(rule, content)
+        for tap, path, empty, content in zip(*columns, strict=True)
+    ]
+
+
 def counted_classes(entries: pa.Table, rule: ClassRule = "body") -> int:
     """Return how many classes the entries make under ``rule``: as many as ``group`` gives, each empty body one.
 
@@ -181,12 +195,7 @@ def _class_keys(facts: pa.Table, rule: ClassRule) -> _Keys:
     import numpy as np
 
     seen: dict[str, int] = {}
-    columns = (facts[name].to_pylist() for name in ("tap", "path", "empty_body", CLASS_RULES[rule]))
-    identities = (
-        empty_class_id(tap, path) if empty else class_id(rule, content)
-        for tap, path, empty, content in zip(*columns, strict=True)
-    )
-    codes = [seen.setdefault(identity, len(seen)) for identity in identities]
+    codes = [seen.setdefault(identity, len(seen)) for identity in class_ids(facts, rule)]
     return _Keys(np.array(codes, dtype=np.int64), list(seen))
 
 

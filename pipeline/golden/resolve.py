@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from pydantic import JsonValue
@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Key = TypeVar("Key", bound=Hashable)
+
+Earlier = Mapping[tuple[str, bytes], Sequence[str]]
+"""Digests of the bodies that entries, by tap and path, have held, the latest first."""
+
+COLUMNS = ("tap", "path", "path_text", "slug", "class_id", "body_sha256", "empty_body")
+"""Columns of the entries of a corpus that are needed here."""
+
+SAME_BODY = "same body"
 
 MOST_CANDIDATES = 5
 """Candidates shown for a string that names nothing; the rest are counted."""
@@ -96,31 +104,73 @@ class Proposal(NamedTuple):
         return f"candidates: {listed}" + (f", and {self.more} more" if self.more else "")
 
 
-def resolve(
-    golden: GoldenSet, entries: pa.Table, earlier: Mapping[tuple[str, bytes], str] | None = None
-) -> ResolvedSet:
+class Unresolved(NamedTuple):
+    """A string of a row that does not name what it named, or anything."""
+
+    item: GoldenItem
+    field: str
+    """``exemplar``, ``relevant``, or ``decisions`` with the number of the decision."""
+    written: str
+    """The string."""
+    what: str
+    """What is wrong with it."""
+    proposal: Proposal
+    todo: str = ""
+    """What to do about it; empty where the proposal says it."""
+
+
+def resolve(golden: GoldenSet, entries: pa.Table, earlier: Callable[[], Earlier] = dict) -> ResolvedSet:
     """Find what each item of ``golden`` names among ``entries``.
 
     Args:
         golden: the set.
-        entries: the rows of a corpus, with the columns tap, path, path_text, slug, class_id, body_sha256, empty_body.
-        earlier: body digests of entries of earlier corpora, by tap and path, to find where a body has gone.
+        entries: the rows of a corpus, with ``COLUMNS``.
+        earlier: gives what is known of earlier corpora; called only where an item names nothing.
 
     Raises:
         BadInput: strings that name nothing in the corpus, all of them, with candidates.
     """
     corpus = _Corpus(entries)
     faults = [
-        Fault(f"{golden.path} line {item.line} {field}", what, todo)
-        for item in golden.items
-        for field, what, todo in [
-            *((field, what, str(proposal)) for field, what, proposal in _unresolved(item, corpus, earlier or {})),
-            *_contradictions(item, corpus),
-        ]
+        Fault(f"{golden.path} line {found.item.line} {found.field}", found.what, found.todo or str(found.proposal))
+        for found in _all_unresolved(golden, corpus, earlier)
     ]
     if faults:
         raise BadInput(faults)
     return ResolvedSet(golden, tuple(_resolved(item, corpus) for item in golden.items))
+
+
+def unresolved(golden: GoldenSet, entries: pa.Table, earlier: Callable[[], Earlier] = dict) -> list[Unresolved]:
+    """Return every string of the set that names nothing in a corpus, in the order of the rows, with candidates."""
+    return _all_unresolved(golden, _Corpus(entries), earlier)
+
+
+def edited(golden: GoldenSet, before: pa.Table, after: pa.Table) -> list[Unresolved]:
+    """Return every exemplar, and entry of a decision, that is in both of two corpora, but not with the same content."""
+    old, new = _Corpus(before), _Corpus(after)
+    return [
+        Unresolved(item, field, target, f"{in_row(target)} holds other content", new.holding(was))
+        for item in golden.items
+        for field, target in _targets(item)
+        for was in old.entry(target)
+        for now in new.entry(target)
+        if was.class_id != now.class_id
+    ]
+
+
+def _all_unresolved(golden: GoldenSet, corpus: _Corpus, earlier: Callable[[], Earlier]) -> list[Unresolved]:
+    known = cache(earlier)
+    return [
+        found for item in golden.items for found in [*_unresolved(item, corpus, known), *_contradictions(item, corpus)]
+    ]
+
+
+class _Named(NamedTuple):
+    """An entry that an exemplar names in a corpus."""
+
+    tap: str
+    class_id: str
+    body: str
 
 
 class _Corpus:
@@ -167,6 +217,20 @@ class _Corpus:
             return self.by_body.get(digest[1], [])
         tap, _, path = exemplar.partition("::")
         return self.by_identity.get((tap, path.encode()), []) or self.by_shown_identity.get((tap, path), [])
+
+    def entry(self, exemplar: str) -> list[_Named]:
+        """Return the one entry that an exemplar names by its path; none where it names content, nothing or several."""
+        rows = [] if CLASS_EXEMPLAR.fullmatch(exemplar) else self.exemplar(exemplar)
+        return [_Named(self.tap[row], self.class_id[row], self.body[row]) for row in rows] if len(rows) == 1 else []
+
+    def holding(self, old: _Named) -> Proposal:
+        """Propose the entries that hold the body of an entry of another corpus."""
+        return self.propose([(SAME_BODY, self.with_bodies([old.body], old.tap))])
+
+    def with_bodies(self, bodies: Iterable[str], tap: str) -> list[int]:
+        """Return the rows that hold one of ``bodies``, in their order; those of ``tap`` before its mirrors."""
+        rows = [row for body in bodies for row in self.by_body.get(body, []) if not self.empty_body[row]]
+        return sorted(rows, key=lambda row: self.tap[row] != tap)
 
     def classes_of(self, rows: Iterable[int]) -> set[str]:
         return {self.class_id[row] for row in rows}
@@ -218,27 +282,27 @@ def _decided(item: GoldenItem, corpus: _Corpus, include: bool) -> tuple[str, ...
     return tuple(sorted(corpus.classes_of(row for target in chosen for row in corpus.exemplar(target))))
 
 
-def _unresolved(
-    item: GoldenItem, corpus: _Corpus, earlier: Mapping[tuple[str, bytes], str]
-) -> Iterator[tuple[str, str, Proposal]]:
-    """Yield the field, what is wrong, and candidates, for each string of a row that names nothing."""
-    for exemplar in item.exemplar:
-        trouble = _trouble(exemplar, corpus)
+def _unresolved(item: GoldenItem, corpus: _Corpus, earlier: Callable[[], Earlier]) -> Iterator[Unresolved]:
+    """Yield what is wrong, and candidates, for each string of a row that names nothing."""
+    for field, target in _targets(item):
+        trouble = _trouble(target, corpus)
         if trouble:
-            yield "exemplar", f"{in_row(exemplar)} {trouble}", _for_exemplar(exemplar, item, corpus, earlier)
-    for place, decision in enumerate(item.decisions, start=1):
-        trouble = _trouble(decision.target, corpus)
-        if trouble:
-            proposal = _for_exemplar(decision.target, item, corpus, earlier)
-            yield f"decisions {place}", f"{in_row(decision.target)} {trouble}", proposal
+            proposal = _for_exemplar(target, item, corpus, earlier)
+            yield Unresolved(item, field, target, f"{in_row(target)} {trouble}", proposal)
     for name in item.relevant:
         if name not in corpus.by_slug:
             pinned = sorted(row for exemplar in item.exemplar for row in corpus.exemplar(exemplar))
             guesses = [*corpus.called([name]), ("the row's exemplar", pinned)]
-            yield "relevant", f"no entry is called {in_row(name)}", corpus.propose(guesses)
+            yield Unresolved(item, "relevant", name, f"no entry is called {in_row(name)}", corpus.propose(guesses))
 
 
-def _contradictions(item: GoldenItem, corpus: _Corpus) -> Iterator[tuple[str, str, str]]:
+def _targets(item: GoldenItem) -> Iterator[tuple[str, str]]:
+    """Yield the field and the string of everything in a row that names an entry or content."""
+    yield from (("exemplar", exemplar) for exemplar in item.exemplar)
+    yield from ((f"decisions {place}", decision.target) for place, decision in enumerate(item.decisions, start=1))
+
+
+def _contradictions(item: GoldenItem, corpus: _Corpus) -> Iterator[Unresolved]:
     """Yield the decisions of a row about content that its exemplars, or an earlier decision, said the contrary of."""
     said = {class_id: ("exemplar", True) for exemplar in item.exemplar for class_id in _content(exemplar, corpus)}
     for place, decision in enumerate(item.decisions, start=1):
@@ -246,7 +310,9 @@ def _contradictions(item: GoldenItem, corpus: _Corpus) -> Iterator[tuple[str, st
             by, include = said.setdefault(class_id, (f"decisions {place}", decision.include))
             if include != decision.include:
                 verb = "includes" if include else "excludes"
-                yield f"decisions {place}", f"is about content that `{by}` {verb}", "keep one of the two"
+                what = f"is about content that `{by}` {verb}"
+                none = Proposal((), 0)
+                yield Unresolved(item, f"decisions {place}", decision.target, what, none, "keep one of the two")
 
 
 def _content(target: str, corpus: _Corpus) -> set[str]:
@@ -270,15 +336,20 @@ def _trouble(exemplar: str, corpus: _Corpus) -> str | None:
     return f"names nothing in the corpus: {reason}"
 
 
-def _for_exemplar(
-    exemplar: str, item: GoldenItem, corpus: _Corpus, earlier: Mapping[tuple[str, bytes], str]
-) -> Proposal:
+def _for_exemplar(exemplar: str, item: GoldenItem, corpus: _Corpus, earlier: Callable[[], Earlier]) -> Proposal:
     """Propose, in this order: the same body elsewhere, the same path in another tap, entries of the same name."""
     names = set(item.relevant)
-    if CLASS_EXEMPLAR.fullmatch(exemplar):
-        return corpus.propose(corpus.called(names))
+    digest = CLASS_EXEMPLAR.fullmatch(exemplar)
+    if digest:
+        held = sorted(
+            row
+            for identity, bodies in earlier().items()
+            if digest[1] in bodies
+            for row in corpus.by_identity.get(identity, [])
+        )
+        return corpus.propose([("held this body earlier", held), *corpus.called(names)])
     tap, _, path = exemplar.partition("::")
-    same_body = corpus.by_body.get(earlier.get((tap, path.encode()), ""), [])
+    same_body = corpus.with_bodies(earlier().get((tap, path.encode()), ()), tap)
     same_path = corpus.by_path.get(path.encode(), [])
     names.add(slug(name_from_path(tap, path.encode())))
-    return corpus.propose([("same body", same_body), ("same path", same_path), *corpus.called(names)])
+    return corpus.propose([(SAME_BODY, same_body), ("same path", same_path), *corpus.called(names)])

@@ -259,7 +259,7 @@ class Night:
         return row
 
     def drop(self) -> None:
-        """Remove the notes."""
+        """Drop the notes of what was no night."""
         self._notes.unlink(missing_ok=True)
 
     def _noted(self, record: type[R]) -> list[R]:

@@ -65,6 +65,34 @@ class Finished(NamedTuple):
     words: str
 
 
+def remote_head(url: str, seconds: float) -> str | None:
+    """Return the commit that a repository's HEAD names now; None where it names none, as in an empty repository.
+
+    Args:
+        url: what git asks.
+        seconds: the longest that it may take.
+
+    Raises:
+        TapError: the repository cannot be asked.
+    """
+    _demand_version()
+    try:
+        done = run(
+            ["git", "ls-remote", "--quiet", "tap", "HEAD"],
+            # No repository at all: git needs none to ask another one, whichever hash that one uses.
+            _environment(Path(os.devnull), _remote(url), TRANSPORTS),
+            b"",
+            seconds,
+        )
+    except subprocess.TimeoutExpired:
+        raise TapError("unavailable", f"the repository was not heard of for {seconds:g} s") from None
+    if done.code != 0:
+        raise failure(done.words, url)
+    # A branch may be called HEAD as well: only the line of HEAD itself counts.
+    found = re.search(rb"^([0-9a-f]{40}|[0-9a-f]{64})\tHEAD$", done.output, re.MULTILINE)
+    return found[1].decode("ascii") if found else None
+
+
 @contextmanager
 def open_mirror(root: Path, name: str, url: str, pin: str, seconds: float) -> Iterator[Mirror]:
     """Hold the mirror of a tap, which nobody else can use meanwhile.
@@ -279,18 +307,12 @@ class Mirror:
             left -= lacking
 
     def _fetch(self, *arguments: str, stdin: bytes = b"", noop: bool = False) -> Finished:
-        version = git_version(os.environ.get("PATH", ""))
-        if version < OLDEST_GIT:
-            what = f"git {'.'.join(map(str, version))} is too old"
-            raise BadInput([Fault("git", what, f"install git {'.'.join(map(str, OLDEST_GIT))} or newer")])
+        _demand_version()
         settings = {
-            "remote.tap.url": self._url,
-            "core.hooksPath": os.devnull,
+            **_remote(self._url),
             "gc.auto": "0",
             # Always a pack, which appears whole or not at all; loose objects of a killed fetch would not.
             "fetch.unpackLimit": "1",
-            "http.lowSpeedLimit": "1",
-            "http.lowSpeedTime": str(SLOWEST_FETCH),
         }
         if noop:
             # Say nothing of what is here: much of it is incomplete on purpose.
@@ -312,23 +334,52 @@ class Mirror:
     def _run(
         self, *arguments: str, stdin: bytes, settings: Mapping[str, str], transports: str, limit: float | None
     ) -> Finished:
-        environment = {name: os.environ[name] for name in _KEPT if name in os.environ} | {
-            "HOME": str(self._folder / "no-home"),
-            "LC_ALL": "C",
-            "GIT_DIR": str(self._folder),
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_TERMINAL_PROMPT": "0",
-            "GIT_SSH_COMMAND": _SSH,
-            "GIT_NO_LAZY_FETCH": "1",
-            "GIT_NO_REPLACE_OBJECTS": "1",
-            "GIT_ALLOW_PROTOCOL": transports,
-            # In the environment, not among the arguments, which every user of the machine can read.
-            "GIT_CONFIG_COUNT": str(len(settings)),
-        }
-        for number, (key, value) in enumerate(settings.items()):
-            environment |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+        environment = _environment(self._folder, settings, transports)
         return run(["git", *arguments], environment, stdin, limit, keep=(self._lock,))
+
+
+def _environment(folder: Path, settings: Mapping[str, str], transports: str) -> dict[str, str]:
+    """Return all that git sees of the environment, its configuration included.
+
+    Args:
+        folder: the repository that it works in.
+        settings: its configuration, by key.
+        transports: those that it may use, as git lists them.
+    """
+    environment = {name: os.environ[name] for name in _KEPT if name in os.environ} | {
+        "HOME": str(folder / "no-home"),
+        "LC_ALL": "C",
+        "GIT_DIR": str(folder),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_SSH_COMMAND": _SSH,
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_ALLOW_PROTOCOL": transports,
+        # In the environment, not among the arguments, which every user of the machine can read.
+        "GIT_CONFIG_COUNT": str(len(settings)),
+    }
+    for number, (key, value) in enumerate(settings.items()):
+        environment |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return environment
+
+
+def _remote(url: str) -> dict[str, str]:
+    """Return the settings under which git asks the remote ``tap``, and runs nothing of anybody's."""
+    return {
+        "remote.tap.url": url,
+        "core.hooksPath": os.devnull,
+        "http.lowSpeedLimit": "1",
+        "http.lowSpeedTime": str(SLOWEST_FETCH),
+    }
+
+
+def _demand_version() -> None:
+    version = git_version(os.environ.get("PATH", ""))
+    if version < OLDEST_GIT:
+        what = f"git {'.'.join(map(str, version))} is too old"
+        raise BadInput([Fault("git", what, f"install git {'.'.join(map(str, OLDEST_GIT))} or newer")])
 
 
 def run(

@@ -18,7 +18,7 @@ from pipeline.errors import AssayError, BadInput, Fault, Outage, Unsound, one_li
 from pipeline.records import Record, Table
 from pipeline.store import Artifact, Stage, Store
 from pipeline.taps.failures import State, TapError
-from pipeline.taps.git import Mirror, Spoilt, open_mirror
+from pipeline.taps.git import Mirror, Spoilt, open_mirror, remote_head
 from pipeline.taps.reading import TapFile, TapManifest, read
 from pipeline.taps.taplist import Tap, location
 
@@ -37,6 +37,7 @@ __all__ = [
     "TapManifest",
     "TapState",
     "attempt",
+    "find_head",
     "read_files",
     "read_manifest",
     "snapshot",
@@ -150,6 +151,25 @@ def attempt(store: Store, tap: Tap, base: Path, options: SnapshotOptions) -> Att
     return Attempt(
         TapState(name=tap.name, pin=tap.pin, state=state, reason=reason, source=source, seconds=seconds), artifact
     )
+
+
+def find_head(tap: Tap, base: Path, options: SnapshotOptions) -> TapState:
+    """Ask a tap's repository for the commit that its HEAD names now. The row need not have a pin.
+
+    Returns:
+        The state ``ok`` with that commit as its pin; else how it ended, with the pin of the row.
+    """
+    start = time.monotonic()
+    state: State = "ok"
+    reason, pin = "", tap.pin
+    try:
+        pin = remote_head(location(tap, base), options.fetch_seconds)
+        if pin is None:
+            raise TapError("missing_pin", "its HEAD names no commit: it is empty, or the branch is gone")
+    except TapError as error:
+        state, reason, pin = error.state, error.reason, tap.pin
+    seconds = round(time.monotonic() - start, 3)
+    return TapState(name=tap.name, pin=pin, state=state, reason=reason, source=None, seconds=seconds)
 
 
 def verdict(states: Sequence[TapState]) -> None:

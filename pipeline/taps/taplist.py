@@ -84,14 +84,28 @@ def read_tap_list(path: Path, *, need_pins: bool = True) -> TapList:
     Raises:
         BadInput: with all faults of the file at once, each naming the file, the row and the field.
     """
-    rows, faults = _read_rows(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        what, todo = f"the tap list cannot be read ({error.strerror})", "name a file that can be read"
+        raise BadInput([Fault(str(path), what, todo)]) from None
+    return parse_tap_list(path, data, need_pins=need_pins)
+
+
+def parse_tap_list(path: Path, data: bytes, *, need_pins: bool = True) -> TapList:
+    """Read a tap list from the bytes ``data`` of the file ``path``, which need not exist.
+
+    Raises:
+        BadInput: with all faults at once, each naming the file, the row and the field.
+    """
+    rows, faults = _rows(path, data)
     taps = []
     for written in rows:
         found = list(_row_faults(written, need_pins))
         faults += found
         if not found:
             taps.append(_tap(written))
-    faults += _duplicates(path, taps)
+    faults += duplicates(path, taps)
     if not rows and not faults:
         faults.append(Fault(str(path), "the list holds no tap", "add one row a tap"))
     if faults:
@@ -108,15 +122,40 @@ def location(tap: Tap, base: Path) -> str:
         tap: a row of a tap list.
         base: the folder that a relative local path is relative to, see ``TapList.base``.
     """
-    if _SCHEME.match(tap.url) or _SSH.match(tap.url):
+    if not is_local(tap):
         return tap.url
     return "file://" + quote(os.path.normpath(base.absolute() / tap.url))
+
+
+def is_local(tap: Tap) -> bool:
+    """Say whether the url of a row is a path on this machine, rather than a URL."""
+    return not (_SCHEME.match(tap.url) or _SSH.match(tap.url))
 
 
 def corpus_digest(taps: Iterable[Tap]) -> str:
     """Return the digest of a corpus: SHA-256 (hex) of the lines ``name pin``, sorted as bytes, each ended by LF."""
     lines = sorted(f"{tap.name} {tap.pin}\n".encode() for tap in taps)
     return hashlib.sha256(b"".join(lines)).hexdigest()
+
+
+def written_text(taps: TapList) -> str:
+    """Return the text of a TOML tap list with its line ends as they are in the file, ready to be changed in place.
+
+    Raises:
+        BadInput: it is a list of text rows, which has no place for what is measured.
+    """
+    if taps.path.suffix.lower() != ".toml":
+        todo = f"make it TOML with `assay taps import {taps.path}`"
+        raise BadInput([Fault(str(taps.path), "text rows are not changed in place", todo)])
+    return taps.path.read_bytes().decode("utf-8")
+
+
+class Pinned(NamedTuple):
+    """What a row says of a pin: the commit, and what its tree parses into."""
+
+    pin: str
+    entries: int
+    classes: int
 
 
 def relocked(text: str, counts: Mapping[str, tuple[int, int]]) -> str:
@@ -129,32 +168,53 @@ def relocked(text: str, counts: Mapping[str, tuple[int, int]]) -> str:
     Raises:
         BadInput: the list is written in a way that cannot be changed in place, such as one inline table a tap.
     """
+    return _rewritten(text, {name: {"entries": each[0], "classes": each[1]} for name, each in counts.items()})
+
+
+def repinned(text: str, pins: Mapping[str, Pinned]) -> str:
+    """Return the TOML tap list ``text`` with new pins and their counts in it, like ``relocked`` in all else.
+
+    Raises:
+        BadInput: the list is written in a way that cannot be changed in place, such as one inline table a tap.
+    """
+    return _rewritten(text, {name: each._asdict() for name, each in pins.items()})
+
+
+Values = Mapping[str, str | int]
+"""What a row is to say, by key, in the order in which missing keys are added."""
+
+
+def _rewritten(marked: str, values: Mapping[str, Values]) -> str:
+    text = marked.removeprefix(_MARK)
     lines = re.findall(r"[^\n]*\n|[^\n]+", text)
     heads = [number for number, line in enumerate(lines) if _HEAD.match(line)] + [len(lines)]
     names = [str(row.get("name")) for row in tomllib.loads(text).get("tap", [])]
     new = lines[: heads[0]]
     for number, (start, end) in enumerate(pairwise(heads)):
         block = lines[start:end]
-        known = counts.get(names[number]) if number < len(names) else None
-        new += block if known is None else _relocked_block(block, known)
+        known = values.get(names[number]) if number < len(names) else None
+        new += block if known is None else _rewritten_block(block, known)
     changed = "".join(new)
-    if not _says(changed, text, counts):
+    if not _says(changed, text, values):
         todo = "write one [[tap]] table a tap, one `key = value` a line"
-        raise BadInput([Fault("tap list", "its counts cannot be changed in place", todo)])
-    return changed
+        raise BadInput([Fault("tap list", "it cannot be changed in place", todo)])
+    return marked[: len(marked) - len(text)] + changed
 
 
+_MARK = "\ufeff"
 _HEAD = re.compile(r"""\s*\[\[\s*(tap|"tap"|'tap')\s*\]\]\s*(#.*)?$""")
-_COUNT = re.compile(r"""(?P<before>\s*["']?(?P<key>entries|classes)["']?\s*=\s*)[^\s#]+(?P<after>.*)""", re.DOTALL)
+_CHANGED = re.compile(
+    r"""(?P<before>\s*["']?(?P<key>pin|entries|classes)["']?\s*=\s*)[^\s#]+(?P<after>.*)""", re.DOTALL
+)
 
 
-def _relocked_block(block: list[str], known: tuple[int, int]) -> list[str]:
-    missing = dict(zip(("entries", "classes"), known, strict=True))
+def _rewritten_block(block: list[str], known: Values) -> list[str]:
+    missing = {key: f'"{value}"' if isinstance(value, str) else str(value) for key, value in known.items()}
     new = []
     for line in block:
-        count = _COUNT.match(line)
-        if count and count["key"] in missing:
-            line = f"{count['before']}{missing.pop(count['key'])}{count['after']}"
+        found = _CHANGED.match(line)
+        if found and found["key"] in missing:
+            line = f"{found['before']}{missing.pop(found['key'])}{found['after']}"
         new.append(line)
     if missing:
         keys = [number for number, line in enumerate(new) if re.match(r"""\s*["']?(name|pin)["']?\s*=""", line)]
@@ -166,23 +226,20 @@ def _relocked_block(block: list[str], known: tuple[int, int]) -> list[str]:
     return new
 
 
-def _says(changed: str, text: str, counts: Mapping[str, tuple[int, int]]) -> bool:
-    """Check that ``changed`` holds what ``text`` holds, but for the counts."""
+def _says(changed: str, text: str, values: Mapping[str, Values]) -> bool:
+    """Check that ``changed`` holds what ``text`` holds, but for ``values``."""
     wanted = tomllib.loads(text)
     for row in wanted.get("tap", []):
-        if row.get("name") in counts:
-            row["entries"], row["classes"] = counts[row["name"]]
+        row |= values.get(str(row.get("name")), {})
     try:
         return tomllib.loads(changed) == wanted
     except tomllib.TOMLDecodeError:
         return False
 
 
-def _read_rows(path: Path) -> tuple[list[Written], list[Fault]]:
+def _rows(path: Path, data: bytes) -> tuple[list[Written], list[Fault]]:
     try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        return [], [Fault(str(path), f"the tap list cannot be read ({error.strerror})", "name a file that can be read")]
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         return [], [Fault(str(path), f"it is not UTF-8 text (byte {error.start})", "save it as UTF-8")]
     return _toml_rows(path, text) if path.suffix.lower() == ".toml" else _text_rows(path, text)
@@ -253,19 +310,29 @@ def _row_faults(written: Written, need_pins: bool) -> Iterator[Fault]:
             yield Fault(f"{written.where} {key}", f"`{key}` is missing", _TODO[key])
     for key, is_fine in _CHECKS.items():
         if key in values and not is_fine(values[key]):
-            yield Fault(f"{written.where} {key}", f"{_shown(values[key])} is not {_WHAT[key]}", _TODO[key])
+            yield Fault(f"{written.where} {key}", f"{shown_value(values[key])} is not {_WHAT[key]}", _TODO[key])
     entries, classes = values.get("entries"), values.get("classes")
     if _is_count(entries) and _is_count(classes) and int(str(classes)) > int(str(entries)):
         what = f"{classes} classes are more than {entries} entries"
         yield Fault(f"{written.where} classes", what, "measure again with `assay taps relock`")
 
 
-def _is_name(value: object) -> bool:
+def is_name(value: object) -> bool:
+    """Say whether a value is a name of the form ``owner/repo``."""
     return isinstance(value, str) and bool(_NAME.fullmatch(value)) and value.partition("/")[2] not in (".", "..")
 
 
-def _is_pin(value: object) -> bool:
+def is_pin(value: object) -> bool:
+    """Say whether a value is a full commit id."""
     return isinstance(value, str) and bool(_PIN.fullmatch(value)) and bool(value.strip("0"))
+
+
+def is_remote(value: object) -> bool:
+    """Say whether a value is the URL of a repository elsewhere, of a known transport; no path on this machine."""
+    if not isinstance(value, str) or not _is_url(value):
+        return False
+    scheme = _SCHEME.match(value)
+    return scheme[1] != "file" if scheme else bool(_SSH.match(value))
 
 
 def _is_url(value: object) -> bool:
@@ -292,9 +359,9 @@ def _is_count(value: object) -> bool:
 
 
 _CHECKS: dict[str, Callable[[object], bool]] = {
-    "name": _is_name,
+    "name": is_name,
     "url": _is_url,
-    "pin": _is_pin,
+    "pin": is_pin,
     "entries": _is_count,
     "classes": _is_count,
     "role": lambda value: value in ("target", "scale"),
@@ -317,17 +384,18 @@ _TODO = {
 }
 
 
-def _shown(value: object) -> str:
+def shown_value(value: object) -> str:
+    """Return a value as it is shown in a message: cut where it is long, without credentials."""
     shown = without_credentials(value) if isinstance(value, str) else value
     return f"{shown!r:.200}"
 
 
-def _duplicates(path: Path, taps: Iterable[Tap]) -> Iterator[Fault]:
+def duplicates(path: Path, taps: Iterable[Tap]) -> Iterator[Fault]:
     """Yield one fault for each row that is the repository of an earlier row."""
     base = path.absolute().parent
     seen: dict[tuple[str, str], Tap] = {}
     for tap in taps:
-        marks = {"name": tap.name.casefold(), "url": _same_place(tap, base), "pin": tap.pin or ""}
+        marks = {"name": tap.name.casefold(), "url": same_place(location(tap, base)), "pin": tap.pin or ""}
         for field, mark in marks.items():
             first = seen.setdefault((field, mark), tap) if mark else tap
             if first is not tap:
@@ -340,9 +408,8 @@ _PORTS = {"https": 443, "ssh": 22, "git": 9418}
 _SAME = {"name": "the same name", "url": "the same URL", "pin": "the same commit id"}
 
 
-def _same_place(tap: Tap, base: Path) -> str:
-    """Return a URL without what may differ between two ways of writing the same place."""
-    url = location(tap, base)
+def same_place(url: str) -> str:
+    """Return ``host/path`` of a git URL, without what may differ between two ways of writing the same place."""
     if not _SCHEME.match(url):
         host, _, path = url.partition(":")
         url = f"ssh://{host}/{path}"

@@ -1,4 +1,4 @@
-"""Run the nightly DAG once, as its file says but with short waits, and print how each task ended. Used by the tests."""
+"""Run a DAG once, as its file says but with short waits, and print how each task ended. Used by the tests."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pipeline.orchestration import load_dag, prepare_airflow
 
 
 def main() -> None:
-    """Take the Airflow home, the configuration, and the most retries of a task."""
-    home, config, retries = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+    """Take the Airflow home, the configuration, the most retries of a task, and the DAG."""
+    home, config, retries, name = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
     prepare_airflow(home)
-    dag = load_dag("nightly_evaluation")
+    dag = load_dag(name)
     for task in dag.tasks:
         task.retries = min(task.retries or 0, retries)
         task.retry_delay = timedelta(seconds=1)

@@ -47,9 +47,9 @@ def make_run(project: Path, home: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=project, env=environment(home), capture_output=True, text=True)
 
 
-def run_dag(project: Path, home: Path, retries: int) -> dict[str, Any]:
+def run_dag(project: Path, home: Path, retries: int, name: str = "nightly_evaluation") -> dict[str, Any]:
     config = str(project / "config" / "assay.toml")
-    command = [sys.executable, str(PROJECT / "tests" / "dags" / "run_dag.py"), str(home), config, str(retries)]
+    command = [sys.executable, str(PROJECT / "tests" / "dags" / "run_dag.py"), str(home), config, str(retries), name]
     done = subprocess.run(command, cwd=project, env=environment(home), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     ended: dict[str, Any] = json.loads(done.stdout)
@@ -68,7 +68,7 @@ import json, sys
 import airflow.sdk
 before = set(sys.modules)
 sys.path.insert(0, sys.argv[1])
-import nightly_evaluation
+import nightly_evaluation, refresh_pins
 print(json.dumps(sorted({name.split(".")[0] for name in set(sys.modules) - before})))
 """
 
@@ -81,7 +81,7 @@ def test_reading_the_dag_imports_nothing_heavy(airflow_home: Path) -> None:
         text=True,
     )
     imported = set(json.loads(done.stdout.splitlines()[-1]))
-    assert "nightly_evaluation" in imported
+    assert {"nightly_evaluation", "refresh_pins"} <= imported
     assert not imported & {"pandas", "pyarrow", "numba", "numpy", "datasketch", "scipy", "vl_convert"}
 
 
@@ -92,12 +92,14 @@ from pipeline.orchestration import prepare_airflow
 prepare_airflow(Path(sys.argv[1]))
 from airflow.dag_processing.dagbag import DagBag
 bag = DagBag(sys.argv[2])
-dag = bag.dags["nightly_evaluation"]
+tasks = [task for dag in bag.dags.values() for task in dag.tasks]
 print(json.dumps({
-    "dags": sorted(bag.dags), "errors": bag.import_errors, "catchup": dag.catchup, "active": dag.max_active_runs,
-    "undocumented": [task.task_id for task in dag.tasks if "By hand: `assay " not in (task.doc_md or "")],
-    "retries": sorted({task.retries for task in dag.tasks}),
-    "untimed": [task.task_id for task in dag.tasks if task.execution_timeout is None],
+    "dags": sorted(bag.dags), "errors": bag.import_errors,
+    "catchup": sorted({dag.catchup for dag in bag.dags.values()}),
+    "active": sorted({dag.max_active_runs for dag in bag.dags.values()}),
+    "undocumented": [task.task_id for task in tasks if "By hand: `assay " not in (task.doc_md or "")],
+    "retries": sorted({task.retries for task in tasks}),
+    "untimed": [task.task_id for task in tasks if task.execution_timeout is None],
 }))
 """
 
@@ -110,10 +112,10 @@ def test_the_folder_holds_exactly_the_dags_that_are_known(airflow_home: Path) ->
         text=True,
     )
     assert json.loads(done.stdout.splitlines()[-1]) == {
-        "dags": ["nightly_evaluation"],
+        "dags": ["nightly_evaluation", "refresh_pins"],
         "errors": {},
-        "catchup": False,
-        "active": 1,
+        "catchup": [False],
+        "active": [1],
         "undocumented": [],
         "retries": [3],
         "untimed": [],

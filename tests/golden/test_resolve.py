@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
 from pipeline.golden.items import parse_golden_set, read_golden_set
-from pipeline.golden.resolve import Resolved, resolve
+from pipeline.golden.resolve import Resolved, edited, resolve, unresolved
 
 Rows = list[tuple[str, bytes, str, str]]
 
@@ -38,13 +38,16 @@ def corpus(rows: Rows = ROWS) -> pa.Table:
     )
 
 
-def resolved(row: dict[str, object], earlier: dict[tuple[str, bytes], str] | None = None) -> Resolved:
+Bodies = dict[tuple[str, bytes], list[str]]
+
+
+def resolved(row: dict[str, object], earlier: Bodies | None = None) -> Resolved:
     golden = parse_golden_set(Path("set.jsonl"), json.dumps({"query": "q"} | row).encode())
-    (one,) = resolve(golden, corpus(), earlier).items
+    (one,) = resolve(golden, corpus(), lambda: earlier or {}).items
     return one
 
 
-def faults(row: dict[str, object], earlier: dict[tuple[str, bytes], str] | None = None) -> list[str]:
+def faults(row: dict[str, object], earlier: Bodies | None = None) -> list[str]:
     with pytest.raises(BadInput) as caught:
         resolved(row, earlier)
     return [str(fault) for fault in caught.value.faults]
@@ -100,9 +103,62 @@ def test_the_name_that_a_path_implies_is_proposed() -> None:
 
 
 def test_a_body_that_moved_is_proposed_first() -> None:
-    earlier = {("old/tap", b"docs/what.md"): BODY["c"]}
+    earlier = {("old/tap", b"docs/what.md"): [BODY["c"]]}
     (fault,) = faults({"exemplar": "old/tap::docs/what.md", "relevant": ["pdf"]}, earlier)
     assert "candidates: two/tap::agents/docker.md (same body)" in fault
+
+
+def test_of_a_body_that_moved_the_place_in_its_own_tap_is_proposed_and_not_a_mirror() -> None:
+    earlier = {("two/tap", b"skills/old/SKILL.md"): [BODY["e"], BODY["b"]]}
+    rows: Rows = [*ROWS, ("a/mirror", b"x/SKILL.md", "x", "b")]
+    golden = parse_golden_set(Path("set.jsonl"), b'{"query": "q", "exemplar": "two/tap::skills/old/SKILL.md"}')
+    (found,) = unresolved(golden, corpus(rows), lambda: earlier)
+    assert [(each.id, each.why) for each in found.proposal.shown] == [("two/tap::skills/pdf/SKILL.md", "same body")]
+
+
+def test_an_empty_body_that_moved_is_no_candidate() -> None:
+    earlier = {("two/tap", b"agents/gone.md"): ["0" * 64]}
+    assert "no candidate" in faults({"exemplar": "two/tap::agents/gone.md"}, earlier)[0]
+
+
+def test_of_a_digest_that_no_body_has_now_the_entry_that_had_it_is_proposed() -> None:
+    earlier = {("two/tap", b"agents/docker.md"): [BODY["f"]]}
+    (fault,) = faults({"exemplar": f"class:{BODY['f']}"}, earlier)
+    assert "candidates: two/tap::agents/docker.md (held this body earlier)" in fault
+
+
+def test_what_was_earlier_is_asked_for_only_where_an_exemplar_names_nothing() -> None:
+    def never() -> Bodies:
+        raise AssertionError("it was asked for")
+
+    good = parse_golden_set(Path("s.jsonl"), b'{"query": "q", "exemplar": "two/tap::agents/docker.md"}')
+    assert resolve(good, corpus(), never).items
+    nameless = parse_golden_set(Path("s.jsonl"), b'{"query": "q", "relevant": ["none"]}')
+    assert len(unresolved(nameless, corpus(), never)) == 1
+
+
+def test_an_exemplar_that_holds_other_content_is_told_with_the_place_of_the_old() -> None:
+    rows = [(tap, path, slug, "f" if path == b"agents/docker.md" else body) for tap, path, slug, body in ROWS]
+    rows.append(("one/tap", b"kept.md", "kept", "c"))
+    written = ["two/tap::agents/docker.md", "two/tap::skills/pdf/SKILL.md", f"class:{BODY['c']}", "two/tap::gone.md"]
+    golden = parse_golden_set(Path("s.jsonl"), json.dumps({"query": "q", "exemplar": written}).encode())
+    (found,) = edited(golden, corpus(), corpus(rows))
+    assert (found.written, [each.id for each in found.proposal.shown]) == (written[0], ["one/tap::kept.md"])
+
+
+def test_a_decision_that_moved_or_was_edited_is_told_like_an_exemplar() -> None:
+    decisions = [
+        {"entry": entry, "include": True, "reason": "helps", "by": "somebody"}
+        for entry in ("two/tap::agents/docker.md", "two/tap::skills/old/SKILL.md")
+    ]
+    row = {"query": "q", "relevant": ["pdf"], "decisions": decisions}
+    golden = parse_golden_set(Path("s.jsonl"), json.dumps(row).encode())
+    earlier = {("two/tap", b"skills/old/SKILL.md"): [BODY["b"]]}
+    (gone,) = unresolved(golden, corpus(), lambda: earlier)
+    assert (gone.field, gone.proposal.shown[0].id) == ("decisions 2", "two/tap::skills/pdf/SKILL.md")
+    rows = [(tap, path, slug, "f" if path == b"agents/docker.md" else body) for tap, path, slug, body in ROWS]
+    (changed,) = edited(golden, corpus(), corpus(rows))
+    assert (changed.field, changed.written) == ("decisions 1", "two/tap::agents/docker.md")
 
 
 def test_mirrors_are_one_candidate() -> None:

@@ -9,7 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput, Fault
-from pipeline.taps.taplist import Tap, TapList, corpus_digest, location, read_tap_list, relocked
+from pipeline.taps.taplist import (
+    Pinned,
+    Tap,
+    TapList,
+    corpus_digest,
+    location,
+    read_tap_list,
+    relocked,
+    repinned,
+    written_text,
+)
 
 PIN = "0123456789abcdef0123456789abcdef01234567"
 OTHER = "f" * 40
@@ -241,3 +251,27 @@ def test_a_relocked_list_says_what_was_measured(rows: list[tuple[int | None, boo
     for number, (count, _) in enumerate(rows):
         tap = read_back[f"a/r{number}"]
         assert (tap.get("entries"), tap.get("classes")) == counts.get(f"a/r{number}", (count, None))
+
+
+def test_repinning_changes_pins_and_counts_and_not_one_byte_else(tmp_path: Path) -> None:
+    path = tmp_path / "taps.toml"
+    last = f'[[tap]]\r\nname = "e/f"\r\npin = "{OTHER}"'
+    path.write_bytes(
+        (
+            f"\ufeff# our taps\r\n\r\n[[tap]]\r\nname = 'a/b'  # first\r\npin='{PIN}' # old\r\nentries = 1\r\n"
+            f'[[tap]]\r\nname = "c/d"\r\nurl = "x"\r\n{last}'
+        ).encode()
+    )
+    text = written_text(read_tap_list(path, need_pins=False))
+    assert repinned(text, {"a/b": Pinned("ab" * 20, 12, 11), "c/d": Pinned("cd" * 20, 3, 2)}) == (
+        f"\ufeff# our taps\r\n\r\n[[tap]]\r\nname = 'a/b'  # first\r\npin=\"{'ab' * 20}\" # old\r\nclasses = 11\r\n"
+        f'entries = 12\r\n[[tap]]\r\nname = "c/d"\r\npin = "{"cd" * 20}"\r\nentries = 3\r\nclasses = 2\r\n'
+        f'url = "x"\r\n{last}'
+    )
+
+
+def test_text_rows_are_not_changed_in_place(tmp_path: Path) -> None:
+    path = tmp_path / "taps.txt"
+    path.write_text(f"a/b {PIN}\n")
+    with pytest.raises(BadInput, match="assay taps import"):
+        written_text(read_tap_list(path))
