@@ -52,7 +52,7 @@ def run_dag(project: Path, home: Path, retries: int, name: str = "nightly_evalua
     command = [sys.executable, str(PROJECT / "tests" / "dags" / "run_dag.py"), str(home), config, str(retries), name]
     done = subprocess.run(command, cwd=project, env=environment(home), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
-    ended: dict[str, Any] = json.loads(done.stdout)
+    ended: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return ended
 
 
