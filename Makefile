@@ -47,7 +47,7 @@ corpora: .venv/.installed  ## One night on other registries: make corpora CORPOR
 	  --engines.bm25.tokenizer ascii --store build/corpora-store
 
 test: .venv/.installed build/examples/.built  ## The tests that need nothing but this folder (at most 5 minutes)
-	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow and not airflow and not browser"
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow and not airflow and not browser and not corpora"
 
 test-all: .venv/.installed build/examples/.built  ## All tests: kills, Airflow, browser, real registries (at most 40 minutes)
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadgroup

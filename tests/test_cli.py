@@ -85,6 +85,7 @@ def test_a_tap_or_an_engine_that_is_not_there_is_refused(assay: Assay, config: P
 def test_every_command_prints_json(assay: Assay, config: Path, stored: Path) -> None:
     given: dict[str, list[object]] = {
         "explain": ["access-set"],
+        "worksheet": ["default"],
         "export": [stored / "trec"],
         "taps relock": ["--dry-run"],
     }
