@@ -447,18 +447,22 @@ def schemas(
         bool, Parameter(help="Change nothing; exit 2 where a file differs from the code.", negative=())
     ] = False,
     folder: Annotated[Path, Parameter(help="Where the schemas stand.")] = Path("schemas"),
+    json: Annotated[bool, Parameter(help="Print machine-readable output.", negative=())] = False,
 ) -> None:
     """Write the public schemas from the code's own definitions, or hold them against it.
 
     Example: assay schemas --check
     """
-    from pipeline.tables import check_schemas, write_schemas
+    from pipeline.tables import check_schemas, schema_files, write_schemas
 
     if check:
         check_schemas(folder)
-        out.print(f"{folder}: every schema is what the code says.")
     else:
-        out.print(f"{folder}: {write_schemas(folder)} schemas written.")
+        write_schemas(folder)
+    names = sorted(schema_files())
+    says = "every schema is what the code says" if check else f"{len(names)} schemas written"
+    machine = {"folder": str(folder), "written": not check, "schemas": names}
+    _print(Options(json=json), machine, lambda: show_line(f"{folder}: {says}."))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

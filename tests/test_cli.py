@@ -82,16 +82,23 @@ def test_a_tap_or_an_engine_that_is_not_there_is_refused(assay: Assay, config: P
     assert assay("rank", "--engine", "dense", "--config", config, "--store", stored).exit_code == 2
 
 
-def test_every_command_prints_json(assay: Assay, config: Path, stored: Path) -> None:
+def test_every_command_prints_json(assay: Assay, config: Path, stored: Path, tmp_path: Path) -> None:
+    listed = tmp_path / "listed.txt"
+    listed.write_text(f"acme/skills {'1' * 40}\n")
     given: dict[str, list[object]] = {
         "explain": ["access-set"],
         "worksheet": ["default"],
         "export": [stored / "trec"],
         "taps relock": ["--dry-run"],
     }
-    for command in [command for command in COMMANDS if command not in ("schemas", "taps import")]:
-        options = [*given.get(command, []), "--config", config, "--store", stored, "--json"]
-        ended = assay(*command.split(), *options)
+    usual = ["--config", config, "--store", stored]
+    instead = {
+        "schemas": ["--check", "--folder", PROJECT / "schemas"],
+        "taps import": [listed, "--output", tmp_path / "new.toml"],
+    }
+    for command in COMMANDS:
+        options = instead.get(command, [*given.get(command, []), *usual])
+        ended = assay(*command.split(), *options, "--json")
         assert ended.exit_code == 0, ended.err
         json.loads(ended.out)
 
