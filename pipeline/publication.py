@@ -21,6 +21,7 @@ from pipeline.workspace import (
     find_snapshot,
     identity_of,
     options_of,
+    read,
 )
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ def run_files(
     tables = {
         "runs": RUN_TABLES["runs"].from_rows([_run_row(workspace, run_id, corpus, grouped, sets)]),
         "taps": RUN_TABLES["taps"].from_rows(_tap_rows(workspace, run_id, corpus, grouped)),
-        "entries": with_run_id(_read(workspace, grouped, "entries"), run_id),
-        "classes": with_run_id(_read(workspace, grouped, "classes"), run_id),
+        "entries": with_run_id(read(workspace, grouped, "entries.parquet"), run_id),
+        "classes": with_run_id(read(workspace, grouped, "classes.parquet"), run_id),
     }
     scores = find_scores(workspace, corpus, grouped, sets)
     for name in ("rankings", "items", "metrics", "duplicate_tax", "sensitivity"):
@@ -51,17 +52,10 @@ def run_files(
     return {**files, "report.html": page.html, **page.images}
 
 
-def _read(workspace: Workspace, made: Artifact, name: str) -> pa.Table:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    return pq.read_table(pa.BufferReader(workspace.store.read(made, f"{name}.parquet")))
-
-
 def _joined(workspace: Workspace, scores: Sequence[Artifact], table: Table) -> pa.Table:
     import pyarrow as pa
 
-    parts = [_read(workspace, made, table.name) for made in scores] or [table.schema.empty_table()]
+    parts = [read(workspace, made, f"{table.name}.parquet") for made in scores] or [table.schema.empty_table()]
     return table.sort(pa.concat_tables(parts))
 
 
@@ -95,7 +89,7 @@ def _run_row(workspace: Workspace, run_id: str, corpus: Corpus, grouped: Artifac
 def _tap_rows(workspace: Workspace, run_id: str, corpus: Corpus, grouped: Artifact) -> list[TapRow]:
     from pipeline.classes.group import NO_MIRRORS, mirrors_by_tap
 
-    mirrors = mirrors_by_tap(_read(workspace, grouped, "entries"))
+    mirrors = mirrors_by_tap(read(workspace, grouped, "entries.parquet"))
     rows = []
     for tap, made in zip(corpus.taps, corpus.catalogs, strict=True):
         manifest = TapManifest.model_validate(find_snapshot(workspace, tap).facts)
