@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,8 +18,8 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import ConfigDict, Field, JsonValue, ValidationError
 
 from pipeline.catalog.names import slug
-from pipeline.errors import BadInput, Fault
 from pipeline.golden.decisions import Decision, decision_faults
+from pipeline.jsonlines import Wrong, bad_input, in_row, read_file, rows
 from pipeline.records import Record
 from pipeline.store import Stage, canonical_json
 
@@ -49,9 +48,6 @@ LATER_FIELDS = ("assertions", "golden_concepts", "citations")
 CLASS_EXEMPLAR = re.compile(r"class:([0-9a-f]{64})")
 """An exemplar that names content by the digest of its normalised body."""
 
-_BOM = "\ufeff".encode()
-_MOST_SHOWN = 80
-_ONE_OBJECT = "write one JSON object a line"
 _PATTERNS = {
     "query": "is blank",
     "question": "is blank",
@@ -164,14 +160,6 @@ class GoldenSet:
     """SHA-256 (hex) of the frozen set, older versions included."""
 
 
-class Wrong(NamedTuple):
-    """One thing that is wrong in a row."""
-
-    field: str
-    what: str
-    todo: str
-
-
 class _Read(NamedTuple):
     """A row that asks something."""
 
@@ -185,11 +173,7 @@ def read_golden_set(path: Path) -> GoldenSet:
     Raises:
         BadInput: the file cannot be read, or rows are wrong; all faults are named with their line and field.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise BadInput([Fault(str(path), f"cannot be read: {error.strerror}", "mend the path")]) from None
-    return parse_golden_set(path, data)
+    return parse_golden_set(path, read_file(path))
 
 
 def parse_golden_set(path: Path, data: bytes) -> GoldenSet:
@@ -200,17 +184,16 @@ def parse_golden_set(path: Path, data: bytes) -> GoldenSet:
     """
     read: list[_Read] = []
     wrongs: list[tuple[int, Wrong]] = []
-    for line, text in _lines(data):
-        row, found = _read_line(line, text)
-        wrongs += [(line, wrong) for wrong in found]
+    for line, value, found in rows(data):
+        row, in_fields = (None, []) if value is None else _read_row(line, value)
+        wrongs += [(line, wrong) for wrong in [*found, *in_fields]]
         if row is not None:
             read.append(row)
     if not read and not wrongs:
         wrongs.append((0, Wrong("", "holds no row", "write at least one question")))
     wrongs += _repeats(read)
     if wrongs:
-        wrongs.sort(key=lambda numbered: numbered[0])
-        raise BadInput(Fault(_place(path, line, wrong.field), wrong.what, wrong.todo) for line, wrong in wrongs)
+        raise bad_input(path, wrongs)
     items = [row.item for row in _asked(read)]
     return GoldenSet(path.stem, path, tuple(items), len(read) - len(items), frozen_digest(row.written for row in read))
 
@@ -231,69 +214,13 @@ def default_id(question: str) -> str:
     return hashlib.sha256(question.encode("utf-8")).hexdigest()[:16]
 
 
-def in_row(value: object) -> str:
-    """Return ``value`` as it is shown in a message: text in quotes, cut where it is long."""
-    text = value if isinstance(value, str) else json.dumps(value)
-    short = text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + "…"
-    return repr(short) if isinstance(value, str) else short
-
-
-def _place(path: Path, line: int, field: str) -> str:
-    return " ".join(part for part in (str(path), f"line {line}" if line else "", field) if part)
-
-
-def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
-    # Only LF ends a line: JSON text may hold U+2028 and its like, which str.splitlines would cut at.
-    for number, line in enumerate(data.split(b"\n"), start=1):
-        bare = line.strip()
-        if bare and not bare.startswith(b"#"):
-            yield number, bare
-
-
-def _read_line(line: int, text: bytes) -> tuple[_Read | None, list[Wrong]]:
-    wrongs = []
-    if text.startswith(_BOM):
-        wrongs.append(Wrong("", "starts with a byte order mark", "save the file as UTF-8 without one"))
-        text = text.removeprefix(_BOM).strip()
-        if not text or text.startswith(b"#"):
-            return None, wrongs
-    value, found = _json(text)
-    wrongs += found
-    if not isinstance(value, dict):
-        if not found:
-            wrongs.append(Wrong("", f"is no object: {in_row(value)}", _ONE_OBJECT))
-        return None, wrongs
+def _read_row(line: int, value: Mapping[str, JsonValue]) -> tuple[_Read | None, list[Wrong]]:
     given = {key: content for key, content in value.items() if content is not None}
-    row, found = _typed(given)
-    bad = {wrong.field.split(" ")[0] for wrong in found}
-    wrongs += [*found, *_row_faults(row, bad)]
+    row, wrongs = _typed(given)
+    bad = {wrong.field.split(" ")[0] for wrong in wrongs}
+    wrongs += _row_faults(row, bad)
     question = row.question or row.query
     return (None if question is None else _Read(_item(row, question, line), _full(given, question))), wrongs
-
-
-def _json(text: bytes) -> tuple[JsonValue, list[Wrong]]:
-    twice: list[Wrong] = []
-
-    def pairs(found: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
-        keys = [key for key, _ in found]
-        repeated = sorted({key for key in keys if keys.count(key) > 1})
-        twice.extend(Wrong(key, "the key occurs twice in the row", "keep one") for key in repeated)
-        return dict(found)
-
-    def constant(name: str) -> JsonValue:
-        raise json.JSONDecodeError(f"{name} is no value", name, 0)
-
-    try:
-        value: JsonValue = json.loads(text.decode("utf-8"), object_pairs_hook=pairs, parse_constant=constant)
-    except UnicodeDecodeError as error:
-        return None, [Wrong("", f"byte {error.start + 1} is not UTF-8", "save the file as UTF-8")]
-    except json.JSONDecodeError as error:
-        return None, [Wrong("", f"no JSON: {error.msg} at column {error.colno}", _ONE_OBJECT)]
-    except RecursionError:
-        return None, [Wrong("", "nested too deeply", _ONE_OBJECT)]
-    except ValueError:
-        return None, [Wrong("", "holds a number of too many digits", _ONE_OBJECT)]
-    return value, twice
 
 
 def _typed(given: Mapping[str, JsonValue]) -> tuple[GoldenRow, list[Wrong]]:

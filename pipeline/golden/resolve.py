@@ -12,7 +12,8 @@ from pydantic import JsonValue
 
 from pipeline.catalog.names import name_from_path, slug
 from pipeline.errors import BadInput, Fault
-from pipeline.golden.items import CLASS_EXEMPLAR, GoldenItem, GoldenSet, in_row
+from pipeline.golden.items import CLASS_EXEMPLAR, GoldenItem, GoldenSet
+from pipeline.jsonlines import in_row
 
 if TYPE_CHECKING:
     import pyarrow as pa
