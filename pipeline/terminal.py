@@ -71,7 +71,8 @@ class Watch:
         served = step.source == "store"
         if not self._console.is_terminal:
             if not served:
-                line = f"{step.stage:<9} {one_line(step.subject)}: {step.source} in {step.seconds:.2f} s"
+                detail = f", {one_line(step.detail)}" if step.detail else ""
+                line = f"{step.stage:<9} {one_line(step.subject)}: {step.source} in {step.seconds:.2f} s{detail}"
                 self._console.print(line, markup=False)
             return
         task, count = self._tasks.get(step.stage) or (
@@ -87,6 +88,7 @@ def show_night(published: Published, night: NightRow) -> None:
     """Print what ran and what the store served, the headline measures, and where the report is."""
     steps = night.steps
     out.print(_steps_table(steps))
+    _show_some([f"{each.stage} {each.subject}: {each.detail}" for each in night.details])
     out.print(headline_table(published.headline))
     show_not_run(published.not_run)
     made, served = sum(step.computed for step in steps), sum(step.served for step in steps)
@@ -261,7 +263,7 @@ def show_line(text: str) -> None:
 
 
 MOST_SHOWN = 40
-"""Lines of a kind that a terminal shows of what would move; the rest are counted."""
+"""Lines of a kind that a terminal shows, of what would move or how outputs were made; the rest are counted."""
 
 
 def show_proposal(proposal: PinProposal, written: str | None) -> None:
@@ -325,6 +327,7 @@ def as_json(published: Published, night: NightRow) -> dict[str, object]:
         "report": str(published.folder / "report.html"),
         "night": night.night,
         "steps": [step.model_dump() for step in night.steps],
+        "details": [detail.model_dump() for detail in night.details],
         "headline": [row.model_dump() for row in published.headline],
         "not_run": dict(published.not_run),
     }

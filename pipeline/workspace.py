@@ -32,6 +32,8 @@ STAGES = (SNAPSHOT, CATALOG, CORPUS, CLASSES, RESOLVE, INDEX, RANK, SCORE, FEED)
 Files = dict[str, bytes]
 Facts = dict[str, JsonValue]
 Made = tuple[Files, Facts]
+Told = tuple[Files, Facts, str | None]
+"""The same, and how it was made, if there is something to tell: `Step.detail`, a circumstance, which is not stored."""
 
 
 def now() -> datetime:
@@ -57,21 +59,23 @@ class Workspace:
         """How taps are read."""
         return SnapshotOptions(self.settings.config.max_file_bytes, self.settings.config.fetch_seconds)
 
-    def note(self, stage: Stage, subject: str, source: StepSource, seconds: float) -> None:
+    def note(self, stage: Stage, subject: str, source: StepSource, seconds: float, detail: str | None = None) -> None:
         """Note a step of the night, and show it."""
-        step = Step(stage=stage.name, subject=subject, source=source, seconds=round(seconds, 4))
+        step = Step(stage=stage.name, subject=subject, source=source, seconds=round(seconds, 4), detail=detail)
         self.night.note(step)
         self.on_step(step)
 
-    def once(self, stage: Stage, subject: str, inputs: Facts, make: Callable[[], Made]) -> Artifact:
+    def once(self, stage: Stage, subject: str, inputs: Facts, make: Callable[[], Made | Told]) -> Artifact:
         """Return what ``stage`` makes from ``inputs``, from the store where it is there already."""
         started = time.monotonic()
         found = self.store.find(stage, inputs)
         source: StepSource = "store"
+        detail = None
         if found is None:
-            files, facts = make()
-            found, source = self.store.write(stage, inputs, files, facts), "computed"
-        self.note(stage, subject, source, time.monotonic() - started)
+            made = make()
+            found, source = self.store.write(stage, inputs, made[0], made[1]), "computed"
+            detail = made[2] if len(made) == 3 else None
+        self.note(stage, subject, source, time.monotonic() - started, detail)
         return found
 
 

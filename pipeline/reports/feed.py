@@ -119,6 +119,14 @@ class NightStep(Record):
     seconds: float = Field(description="Time it took, summed over its outputs.")
 
 
+class StepDetail(Record):
+    """How an output was made, where a part of it was taken from an earlier one."""
+
+    stage: str = Field(description="Name of the stage.")
+    subject: str = Field(description="What the output is of: a tap, an engine, a golden set.")
+    detail: str = Field(description="What was done for it.")
+
+
 class NightRow(Record):
     """A night: a circumstance, exempt from byte equality."""
 
@@ -133,6 +141,9 @@ class NightRow(Record):
     error: str | None = Field(description="Why it failed; null where it did not.")
     taps: list[TapState] = Field(description="State and source of each tap.")
     steps: list[NightStep] = Field(description="What each stage made and what the store served.")
+    details: list[StepDetail] = Field(
+        default=[], description="How outputs were made of which a part was taken from an earlier one."
+    )
 
 
 RUNS = Table("runs", RunRow, ("run_id",))
@@ -141,12 +152,13 @@ NIGHTS = Table("nights", NightRow, ("night",))
 
 
 class Step(Record):
-    """One output of one stage in one night."""
+    """One output of one stage in one night. ``detail`` says how it was made, where there is more to say than that."""
 
     stage: str
     subject: str
     source: StepSource
     seconds: float
+    detail: str | None = None
 
 
 def _as_table(row: NightRow) -> pa.Table:
@@ -247,6 +259,11 @@ class Night:
             error=None if failure is None else failure.error,
             taps=self.tap_states(),
             steps=summary(self.steps()),
+            details=[
+                StepDetail(stage=step.stage, subject=step.subject, detail=step.detail)
+                for step in self.steps()
+                if step.detail is not None
+            ],
         )
 
     def close(
