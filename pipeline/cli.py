@@ -74,6 +74,8 @@ class Options:
     taps: Annotated[Path | None, _help("taps")] = None
     golden: Annotated[tuple[Path, ...] | None, _help("golden")] = None
     class_rule: Annotated[ClassRule | None, _help("class_rule")] = None
+    cluster_decisions: Annotated[Path | None, _help("cluster_decisions")] = None
+    near_threshold: Annotated[float | None, _help("near_threshold")] = None
     max_file_bytes: Annotated[int | None, _help("max_file_bytes")] = None
     engines: Annotated[
         dict[str, dict[str, str]] | None,

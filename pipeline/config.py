@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, ValidationError
 
+from pipeline.classes.decisions import NO_DECISIONS, ClusterDecisions, read_cluster_decisions
 from pipeline.engines import ENGINES, Borrower, CannotLoad, Engine, Plugins, engine_class
 from pipeline.engines.plugins import absent, plugins
 from pipeline.errors import BadInput, Fault
@@ -25,6 +26,7 @@ from pipeline.taps.taplist import TapList, read_tap_list
 DEFAULT_FILE = Path("config/assay.toml")
 
 ClassRule = Literal["body", "entry", "raw", "blob"]
+Similarity = Annotated[float, Field(ge=0.5, le=1, allow_inf_nan=False)]
 PositiveInt = Annotated[int, Field(gt=0)]
 
 
@@ -37,6 +39,13 @@ class Config(Record):
         default=["golden"], description="Golden sets: files of JSON Lines, or folders of which every .jsonl is read."
     )
     class_rule: ClassRule = Field(default="body", description="What makes two entries the same content.")
+    cluster_decisions: str | None = Field(
+        default=None,
+        description="What people decided about near-duplicates: a file of JSON Lines. Without it none is confirmed.",
+    )
+    near_threshold: Similarity = Field(
+        default=0.8, description="Jaccard similarity of word 5-grams from which two bodies are near-duplicates."
+    )
     max_file_bytes: PositiveInt = Field(default=1024 * 1024, description="Larger files are passed over, and counted.")
     engines: dict[str, dict[str, JsonValue]] = Field(
         default={"bm25": {}},
@@ -61,6 +70,10 @@ class Overrides:
     """A golden set, or a folder of them; may be given several times."""
     class_rule: ClassRule | None = None
     """What makes two entries the same content."""
+    cluster_decisions: Path | None = None
+    """What people decided about near-duplicates: a file of JSON Lines."""
+    near_threshold: float | None = None
+    """Jaccard similarity from which two bodies are near-duplicates."""
     max_file_bytes: int | None = None
     """Larger files are passed over, and counted."""
     engines: dict[str, dict[str, str]] | None = None
@@ -80,6 +93,8 @@ class Settings:
     store: Store
     tap_file: Path
     golden_files: tuple[Path, ...]
+    decision_file: Path | None
+    """Where the decisions about near-duplicates stand."""
     engines: Mapping[str, Engine]
     """Each engine by name, built from its options."""
     packages: Mapping[str, str]
@@ -91,6 +106,14 @@ class Settings:
     def running(self) -> list[str]:
         """The names of the engines that can run, in order."""
         return sorted(self.engines.keys() - self.not_run.keys())
+
+    def cluster_decisions(self) -> ClusterDecisions:
+        """Read what people decided about near-duplicates.
+
+        Raises:
+            BadInput: the file has faults; all are named.
+        """
+        return NO_DECISIONS if self.decision_file is None else read_cluster_decisions(self.decision_file)
 
     def tap_list(self) -> TapList:
         """Read the tap list; each row must have a pin.
@@ -125,6 +148,7 @@ def load(overrides: Overrides | None = None, environ: Mapping[str, str] | None =
         file=file,
         store=Store(file.parent / config.store),
         tap_file=file.parent / config.taps,
+        decision_file=None if config.cluster_decisions is None else file.parent / config.cluster_decisions,
         golden_files=_golden_files(file.parent, config.golden, file),
         engines=engines,
         packages=packages,
@@ -148,14 +172,19 @@ def _from_environment(environ: Mapping[str, str], here: Path) -> dict[str, Any]:
         text = environ.get(f"ASSAY_{name.upper()}")
         if text is None or name == "engines":
             continue
-        if field.annotation is int:
+        if field.annotation is float:
+            try:
+                values[name] = float(text)
+            except ValueError:
+                faults.append(Fault(f"ASSAY_{name.upper()}", f"{text!r} is no number", "give a number from 0.5 to 1"))
+        elif field.annotation is int:
             try:
                 values[name] = int(text)
             except ValueError:
                 faults.append(Fault(f"ASSAY_{name.upper()}", f"{text!r} is not a whole number", "give a whole number"))
         elif name == "golden":
             values[name] = [str(here / part) for part in text.split(os.pathsep) if part]
-        elif name in ("store", "taps"):
+        elif name in ("store", "taps", "cluster_decisions"):
             values[name] = str(here / text)
         else:
             values[name] = text

@@ -130,6 +130,7 @@ def _overrides(workspace: Workspace, identity: Mapping[str, Any]) -> Overrides:
         taps=settings.tap_file,
         golden=settings.golden_files,
         class_rule=identity["class_rule"],
+        cluster_decisions=settings.decision_file,
         max_file_bytes=identity["max_file_bytes"],
         engines={
             engine: {name: _word(value) for name, value in options.items() if isinstance(value, str | int | float)}
@@ -146,6 +147,8 @@ def _words(options: Overrides) -> Iterator[str]:
     yield from ("--taps", str(options.taps))
     for path in options.golden or ():
         yield from ("--golden", str(path))
+    if options.cluster_decisions is not None:
+        yield from ("--cluster-decisions", str(options.cluster_decisions))
     yield from ("--class-rule", str(options.class_rule), "--max-file-bytes", str(options.max_file_bytes))
     for engine, given in sorted((options.engines or {}).items()):
         for name, value in sorted(given.items()):

@@ -175,9 +175,11 @@ def _entries(workspace: Workspace, sides: Sequence[Side | None]) -> pa.Table | N
     if len(catalogs) != len(sides):
         return None
     rule = workspace.settings.config.class_rule
-    columns = sorted({*COLUMNS, CLASS_RULES[rule]} - {"class_id"})
+    columns = sorted({*COLUMNS, CLASS_RULES[rule], "body_sha256"} - {"class_id"})
     entries = pa.concat_tables([read(workspace, made, "entries.parquet", columns) for made in catalogs])
-    return entries.append_column("class_id", pa.array(class_ids(entries, rule), pa.string()))
+    return entries.append_column(
+        "class_id", pa.array(class_ids(entries, rule, workspace.settings.cluster_decisions()), pa.string())
+    )
 
 
 def _corpus_counts(entries: pa.Table | None) -> Counts | None:

@@ -129,9 +129,10 @@ def corpus(workspace: Workspace) -> Corpus:
 
 
 def classes(workspace: Workspace, corpus: Corpus) -> Artifact:
-    """Group a corpus's entries into content classes.
+    """Group a corpus's entries into content classes: by digest, and what a person confirmed to be one skill.
 
-    Reads the catalogues. Writes ``entries``, one row an entry without its body, and ``classes``, one row a class.
+    Reads the catalogues and the decisions. Writes ``entries``, one row an entry without its body, and ``classes``, one
+    row a class.
     """
 
     def make() -> Made:
@@ -141,7 +142,9 @@ def classes(workspace: Workspace, corpus: Corpus) -> Artifact:
 
         columns = list(EntryFacts.model_fields)
         tables = [read(workspace, made, "entries.parquet", columns) for made in corpus.catalogs]
-        grouped = group(pa.concat_tables(tables), workspace.settings.config.class_rule)
+        grouped = group(
+            pa.concat_tables(tables), workspace.settings.config.class_rule, workspace.settings.cluster_decisions()
+        )
         files = {
             "entries.parquet": CORPUS_ENTRIES.to_bytes(grouped.entries),
             "classes.parquet": CLASS_ROWS.to_bytes(grouped.classes),
@@ -391,7 +394,7 @@ def check_inputs(workspace: Workspace) -> TapList:
     """Read everything that people wrote, before any work; return the tap list.
 
     Raises:
-        BadInput: the tap list or a golden set is wrong; the faults of all of them are named.
+        BadInput: the tap list, the decisions or a golden set is wrong; the faults of all of them are named.
     """
     faults: list[Fault] = []
     for path in workspace.settings.golden_files:
@@ -399,6 +402,10 @@ def check_inputs(workspace: Workspace) -> TapList:
             read_golden_set(path)
         except BadInput as error:
             faults += error.faults
+    try:
+        workspace.settings.cluster_decisions()
+    except BadInput as error:
+        faults += error.faults
     try:
         taps = workspace.settings.tap_list()
     except BadInput as error:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline.classes.decisions import ClusterDecision
 from pipeline.classes.group import CLASS_ROWS, CORPUS_ENTRIES
 from pipeline.config import Config
 from pipeline.errors import BadInput, Fault
@@ -39,6 +40,7 @@ FEED_TABLES: dict[str, Table] = {**RUN_TABLES, "nights": NIGHTS}
 FILES: dict[str, type[Record]] = {
     "config": Config,
     "golden-row": GoldenRow,
+    "cluster-decision": ClusterDecision,
     "tap": TapKeys,
     "latest": Latest,
     "pin-proposal": PinProposal,

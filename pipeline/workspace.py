@@ -121,7 +121,11 @@ def corpus_inputs(taps: Sequence[Tap], catalogs: Sequence[Artifact]) -> Facts:
 
 def classes_inputs(workspace: Workspace, corpus: Corpus) -> Facts:
     """Return what the content classes are derived from."""
-    return {"corpus": corpus.artifact.key, "rule": workspace.settings.config.class_rule}
+    return {
+        "corpus": corpus.artifact.key,
+        "rule": workspace.settings.config.class_rule,
+        "confirmed": workspace.settings.cluster_decisions().confirmed_digest,
+    }
 
 
 def resolve_inputs(grouped: Artifact, golden: GoldenSet) -> Facts:
@@ -186,6 +190,7 @@ def identity_of(workspace: Workspace, corpus: Pinned, sets: Sequence[GoldenSet])
         "roles": {tap.name: tap.role for tap in corpus.taps},
         "max_file_bytes": settings.config.max_file_bytes,
         "class_rule": settings.config.class_rule,
+        "cluster_decisions": settings.cluster_decisions().inputs(),
         "engines": {engine: engine_fingerprint(workspace, corpus, engine) for engine in settings.running},
         "not_run": dict(settings.not_run),
         "options": {engine: options_of(workspace, engine) for engine in sorted(settings.engines)},

@@ -2,7 +2,8 @@
 
 Entries are looked at in the order of ``(tap, path)``. The first entry of a class is the one that it is shown by; every
 later one is a mirror: intra-tap if an earlier member of the class lies in the same tap, else cross-tap; renamed if its
-slug is not the first entry's. An entry with an empty body is a class of its own under every rule.
+slug is not the first entry's. An entry with an empty body is a class of its own under every rule, and bodies that a
+person confirmed to be one skill are one class under every rule.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from pydantic import Field, JsonValue
 
 from pipeline.catalog.entries import EntryFacts
+from pipeline.classes.decisions import NO_DECISIONS, ClusterDecisions
 from pipeline.classes.digests import CLASS_RULES, ClassRule, class_id, empty_class_id
 from pipeline.records import Record, Table
 from pipeline.store import Stage
@@ -92,17 +94,18 @@ NO_MIRRORS = TapMirrors(0, 0, 0)
 _MIRROR_COUNTS = ("intra_tap_mirrors", "cross_tap_mirrors", "renamed_mirrors")
 
 
-def group(entries: pa.Table, rule: ClassRule = "body") -> Grouped:
+def group(entries: pa.Table, rule: ClassRule = "body", decisions: ClusterDecisions = NO_DECISIONS) -> Grouped:
     """Group entries into content classes. The order of the rows does not matter.
 
     Args:
         entries: the columns of ``EntryFacts``, others are dropped; each ``(tap, path)`` once.
         rule: which digest decides.
+        decisions: which bodies are one class, because a person said so.
     """
     import pyarrow as pa
 
     facts = CORPUS_ENTRIES.sort(entries.select(list(EntryFacts.model_fields))).combine_chunks()
-    keys = _class_keys(facts, rule)
+    keys = _class_keys(facts, rule, decisions)
     relations = _relate(facts, keys.codes)
     ids = pa.array(keys.ids, pa.string())
     kinds = pa.array(["intra_tap", "cross_tap", None], pa.string())
@@ -120,17 +123,19 @@ def group(entries: pa.Table, rule: ClassRule = "body") -> Grouped:
     return Grouped(grouped, _class_table(facts, rule, ids, keys.codes, relations))
 
 
-def class_ids(entries: pa.Table, rule: ClassRule = "body") -> list[str]:
+def class_ids(entries: pa.Table, rule: ClassRule = "body", decisions: ClusterDecisions = NO_DECISIONS) -> list[str]:
     """Return the id of the class of each entry, in the order of the rows, as ``group`` gives it.
 
     Args:
-        entries: any table with the columns tap, path and empty_body, and that of the rule.
+        entries: any table with the columns tap, path, empty_body and body_sha256, and that of the rule.
         rule: which digest decides.
+        decisions: which bodies are one class, because a person said so.
     """
-    columns = (entries[name].to_pylist() for name in ("tap", "path", "empty_body", CLASS_RULES[rule]))
+    joined = decisions.class_of_body()
+    columns = (entries[name].to_pylist() for name in ("tap", "path", "empty_body", "body_sha256", CLASS_RULES[rule]))
     return [
-        empty_class_id(tap, path) if empty else class_id(rule, content)
-        for tap, path, empty, content in zip(*columns, strict=True)
+        empty_class_id(tap, path) if empty else class_id(rule, joined.get(body, content))
+        for tap, path, empty, body, content in zip(*columns, strict=True)
     ]
 
 
@@ -191,11 +196,11 @@ class _Relations(NamedTuple):
     homonyms: NDArray[np.int64]
 
 
-def _class_keys(facts: pa.Table, rule: ClassRule) -> _Keys:
+def _class_keys(facts: pa.Table, rule: ClassRule, decisions: ClusterDecisions) -> _Keys:
     import numpy as np
 
     seen: dict[str, int] = {}
-    codes = [seen.setdefault(identity, len(seen)) for identity in class_ids(facts, rule)]
+    codes = [seen.setdefault(identity, len(seen)) for identity in class_ids(facts, rule, decisions)]
     return _Keys(np.array(codes, dtype=np.int64), list(seen))
 
 
