@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from pydantic import Field, JsonValue
 
+from pipeline.classes.bodies import EntriesOfBodies, group_id, groups_of
 from pipeline.classes.candidates import BANDS, Bands
+from pipeline.classes.confusable import confusable_pairs
 from pipeline.records import Record, Table
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
+    from pipeline.classes.linking import Linked
     from pipeline.classes.signatures import Signed
+    from pipeline.classes.similarity import Pairs
 
 Reading = Literal["copies", "family", "vetoed"]
 """What a cluster may be: one skill in several wordings; a template family; names too alike to tell without a person."""
@@ -107,7 +114,15 @@ class NearDuplicates(NamedTuple):
 
     def facts(self) -> dict[str, JsonValue]:
         """Return the counts: clusters by reading, bodies and entries in them, those without verification beside."""
-        raise NotImplementedError
+        readings: list[Reading] = self.clusters["reading"].to_pylist()
+        return {
+            "clusters": self.clusters.num_rows,
+            **{f"clusters_{reading}": readings.count(reading) for reading in get_args(Reading)},
+            "clusters_chained": sum(bool(chained) for chained in self.clusters["chained"].to_pylist()),
+            "bodies": sum(self.clusters["bodies"].to_pylist()),
+            "entries": sum(self.clusters["entries"].to_pylist()),
+            **self.unverified,
+        }
 
 
 class CandidateCheck(NamedTuple):
@@ -138,7 +153,7 @@ class CandidateCheck(NamedTuple):
 
 
 def near_duplicates(
-    bodies: pa.Table, signed: Signed, entries: pa.Table, options: NearDuplicateOptions | None = None
+    bodies: pa.Table, signed: Signed, entries: pa.Table, options: NearDuplicateOptions | None = None, threads: int = 1
 ) -> NearDuplicates:
     """Join bodies into near-duplicate clusters. The order of the rows, of bodies and of entries, does not matter.
 
@@ -147,8 +162,27 @@ def near_duplicates(
         signed: their signatures, in the order of ``bodies``.
         entries: any table with the columns tap, path, path_text, slug, locale and body_sha256 of ``EntryFacts``.
         options: what joins bodies.
+        threads: how many to use; the result is the same for every number.
+
+    Raises:
+        ValueError: the threshold is not above 0 and at most 1, or no entry has one of the bodies.
     """
-    raise NotImplementedError
+    from pipeline.classes.linking import link
+
+    options = options or NearDuplicateOptions()
+    if not 0.0 < options.threshold <= 1.0:
+        raise ValueError(f"a threshold of {options.threshold} is not above 0 and at most 1")
+    bodies, keys, eligible = _in_order(bodies, signed, options)
+    known = EntriesOfBodies(bodies["body_sha256"], entries)
+    linked = link(bodies["body"], keys, eligible, known.standing, options.threshold, threads)
+    found = [_Cluster.of(rows, bodies, known, linked, options.threshold) for rows in groups_of(linked.labels)]
+    unverified = groups_of(linked.groups)
+    return NearDuplicates(
+        clusters=CLUSTERS.from_rows(each.cluster for each in found),
+        members=MEMBERS.from_rows(member for each in found for member in each.members),
+        pairs=NEAR_PAIRS.from_rows(_near_pairs(bodies, known, linked.near, options)),
+        unverified={"unverified_clusters": len(unverified), "unverified_bodies": sum(map(len, unverified))},
+    )
 
 
 def check_candidates(
@@ -162,4 +196,142 @@ def check_candidates(
         found: what it returned.
         options: as for ``near_duplicates``.
     """
-    raise NotImplementedError
+    import numpy as np
+    import pyarrow.compute as pc
+
+    from pipeline.classes.candidates import candidate_pairs
+    from pipeline.classes.similarity import components_of, join
+
+    options = options or NearDuplicateOptions()
+    bodies, keys, eligible = _in_order(bodies, signed, options)
+    true = join(bodies["body"], eligible, options.threshold).rows
+    exact = components_of(true, bodies.num_rows)
+    rows = pc.index_in(found.members["body_sha256"], bodies["body_sha256"]).to_numpy().astype(np.int64)
+    here = np.arange(bodies.num_rows)
+    # The members of a cluster stand together: its first row of the table names it.
+    names = pc.index_in(found.members["cluster_id"], pc.unique(found.members["cluster_id"])).to_numpy()
+    here[rows] = rows[np.unique(names, return_index=True)[1]][names] if rows.size else rows
+    return CandidateCheck(
+        eligible=int(eligible.sum()),
+        pairs=len(true),
+        candidates=len(candidate_pairs(keys, eligible)),
+        found=int((keys[true[:, 0]] == keys[true[:, 1]]).any(axis=1).sum()),
+        bodies_joined=sum(map(len, groups_of(exact))),
+        bodies_astray=_astray(exact, here),
+    )
+
+
+class _Cluster(NamedTuple):
+    cluster: NearDuplicateCluster
+    members: list[ClusterMember]
+
+    @classmethod
+    def of(
+        cls, rows: NDArray[np.int64], bodies: pa.Table, known: EntriesOfBodies, linked: Linked, threshold: float
+    ) -> _Cluster:
+        from pipeline.classes.differences import Member, template_of
+
+        digests: dict[int, str] = {row: bodies["body_sha256"][row].as_py() for row in rows.tolist()}
+        holders = {row: known.of([row]) for row in digests}
+        together = known.of(digests)
+        shown = min(digests, key=lambda row: int(known.standing[row]))
+        first = holders[shown].first
+        template = template_of(
+            Member(bodies["body"][shown].as_py(), holders[shown].names),
+            [Member(bodies["body"][row].as_py(), holders[row].names) for row in digests if row != shown],
+        )
+        vetoes = _vetoes([each.names for each in holders.values()])
+        lowest = linked.lowest[int(rows[0])]
+        cluster = NearDuplicateCluster(
+            cluster_id=group_id(digests.values()),
+            reading="family" if template.is_family else "vetoed" if vetoes else "copies",
+            bodies=len(digests),
+            entries=len(together.slugs),
+            taps=len(together.taps),
+            names=sorted(together.names),
+            lowest_similarity=lowest,
+            chained=None if lowest is None else lowest < threshold,
+            renamed=sum(slug != first.slug for slug in together.slugs),
+            locale_copies=together.locale_copies,
+            confusable=vetoes,
+            evidence=template.evidence,
+            **first._asdict(),
+        )
+        members = [
+            ClusterMember(
+                cluster_id=cluster.cluster_id,
+                body_sha256=digest,
+                similarity=float(linked.to_shown[row]),
+                entries=len(holders[row].slugs),
+                **holders[row].first._asdict(),
+            )
+            for row, digest in digests.items()
+        ]
+        return cls(cluster, members)
+
+
+def _in_order(
+    bodies: pa.Table, signed: Signed, options: NearDuplicateOptions
+) -> tuple[pa.Table, NDArray[np.uint64], NDArray[np.bool_]]:
+    """Return the bodies ordered by digest, their band keys, and which of them may join others."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    from pipeline.classes.candidates import band_keys
+
+    order = pc.sort_indices(bodies["body_sha256"])
+    places = order.to_numpy()
+    is_ordered = bool((places[1:] > places[:-1]).all())  # as `distinct_bodies` gives them: no text is copied
+    kept = bodies if is_ordered else bodies.take(order)
+    eligible = kept["eligible"].to_numpy(zero_copy_only=False).astype(np.bool_) & signed.signed[places]
+    return kept, band_keys(signed.signatures[places], options.bands), eligible
+
+
+def _vetoes(names: Sequence[frozenset[str]]) -> list[str]:
+    """Return the pairs of confusable names that no body has both of, nor any other name in common, sorted."""
+    bodies_of: dict[str, set[int]] = {}
+    for number, each in enumerate(names):
+        for name in each:
+            bodies_of.setdefault(name, set()).add(number)
+    folded = [{name.casefold() for name in each} for each in names]
+    return [
+        f"{one} / {other}"
+        for one, other in confusable_pairs(bodies_of)
+        if any(folded[left].isdisjoint(folded[right]) for left in bodies_of[one] for right in bodies_of[other])
+    ]
+
+
+def _near_pairs(
+    bodies: pa.Table, known: EntriesOfBodies, near: Pairs, options: NearDuplicateOptions
+) -> Iterator[NearPair]:
+    """Yield the pairs nearest to the threshold on each side of it, ties by row."""
+    import numpy as np
+
+    above = near.similarity >= options.threshold
+    sides: tuple[tuple[Side, NDArray[np.bool_], int], ...] = (("above", above, 1), ("below", ~above, -1))
+    for side, which, direction in sides:
+        places = np.flatnonzero(which)
+        for place in places[np.argsort(direction * near.similarity[places], kind="stable")][: options.pairs_kept]:
+            left, right = near.rows[place].tolist()
+            first, second = known.of([left]).first, known.of([right]).first
+            yield NearPair(
+                side=side,
+                similarity=float(near.similarity[place]),
+                left_body=bodies["body_sha256"][left].as_py(),
+                right_body=bodies["body_sha256"][right].as_py(),
+                left_tap=first.tap,
+                left_path=first.path,
+                left_slug=first.slug,
+                right_tap=second.tap,
+                right_path=second.path,
+                right_slug=second.slug,
+            )
+
+
+def _astray(exact: NDArray[np.int64], here: NDArray[np.int64]) -> int:
+    """Return how many rows are not in the same company in both."""
+    import numpy as np
+
+    _, places, sizes = np.unique(np.stack((exact, here)), axis=1, return_inverse=True, return_counts=True)
+    both = sizes[places.ravel()]
+    return int(((both != np.bincount(exact)[exact]) | (both != np.bincount(here)[here])).sum())

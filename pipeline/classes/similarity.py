@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
-    from numpy.typing import NDArray
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from pipeline.classes import kernel
+from pipeline.classes.shingles import SHINGLE_WORDS, character_tables, texts
 
 
 class Pairs(NamedTuple):
@@ -19,9 +21,25 @@ class Pairs(NamedTuple):
     """Exact Jaccard similarity of the shingle sets, 0 to 1."""
 
 
+class ShingleSets(NamedTuple):
+    """The shingle sets of some bodies: that of body b is ``elements[starts[b]:starts[b + 1]]``, ascending."""
+
+    elements: NDArray[np.uint64]
+    starts: NDArray[np.int64]
+
+
+def shingle_sets(bodies: pa.Array | pa.ChunkedArray) -> ShingleSets:
+    """Return the sets of the 64-bit shingle hashes of bodies: some eight bytes a word."""
+    read = (*texts(bodies), *character_tables())
+    with np.errstate(over="ignore"):  # without the compiler, the hash overflows aloud
+        return ShingleSets(*kernel.shingle_sets(*read, SHINGLE_WORDS))
+
+
 def jaccard(bodies: pa.Array | pa.ChunkedArray, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the exact Jaccard similarity of each pair of rows; 0 where one of the two has no word."""
-    raise NotImplementedError
+    rows, places = np.unique(pairs, return_inverse=True)
+    sets = shingle_sets(bodies.take(pa.array(rows)))
+    return kernel.compare(*sets, np.ascontiguousarray(places.reshape(-1, 2).astype(np.int64)))
 
 
 def join(bodies: pa.Array | pa.ChunkedArray, eligible: NDArray[np.bool_], threshold: float) -> Pairs:
@@ -33,4 +51,58 @@ def join(bodies: pa.Array | pa.ChunkedArray, eligible: NDArray[np.bool_], thresh
     Raises:
         ValueError: the threshold is not above 0 and at most 1.
     """
-    raise NotImplementedError
+    rows = np.flatnonzero(eligible)
+    pairs, similarity, _ = _joined(shingle_sets(bodies.take(pa.array(rows))), threshold, linking=False)
+    order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    return Pairs(rows[pairs[order]], similarity[order])
+
+
+def components(bodies: pa.Array | pa.ChunkedArray, eligible: NDArray[np.bool_], threshold: float) -> NDArray[np.int64]:
+    """Return for each row the smallest row that it is tied to by pairs of ``join``; its own where to none.
+
+    Pairs that are tied already are not compared, so this takes less time than the pairs, and no memory for them.
+
+    Raises:
+        ValueError: the threshold is not above 0 and at most 1.
+    """
+    rows = np.flatnonzero(eligible)
+    labels = np.arange(len(eligible), dtype=np.int64)
+    labels[rows] = rows[_joined(shingle_sets(bodies.take(pa.array(rows))), threshold, linking=True)[2]]
+    return labels
+
+
+def components_of(pairs: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """Return for each of ``size`` rows the smallest row that it is tied to by ``pairs``; its own where to none."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    ties = coo_array((np.ones(len(pairs), np.bool_), (pairs[:, 0], pairs[:, 1])), shape=(size, size))
+    _, numbers = connected_components(ties, directed=False)
+    _, firsts = np.unique(numbers, return_index=True)
+    return np.asarray(firsts[numbers], np.int64)
+
+
+def _joined(
+    sets: ShingleSets, threshold: float, *, linking: bool
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    """Return pairs, their similarity, and the smallest row of the component of each row."""
+    if not 0.0 < threshold <= 1.0:
+        raise ValueError(f"a threshold of {threshold} is not above 0 and at most 1")
+    sizes = np.diff(sets.starts)
+    parents = np.arange(sizes.size, dtype=np.int64)
+    order = np.argsort(sizes, kind="stable")
+    order = order[sizes[order] > 0]
+    counts = np.zeros(1 << max(2 * sets.elements.size, 1).bit_length(), np.uint8)
+    mask = np.uint64(counts.size - 1)
+    kernel.count_elements(sets.elements, mask, counts)
+    elements, holders, places, starts = kernel.prefixes(*sets, order, counts, mask, threshold)
+    by_element = np.argsort(elements, kind="stable")
+    ordered = elements[by_element]
+    where = np.empty(elements.size, np.int64)
+    where[by_element] = np.arange(elements.size)
+    is_first = np.append(True, ordered[1:] != ordered[:-1])[: elements.size]
+    firsts = np.maximum.accumulate(np.where(is_first, np.arange(elements.size), 0))
+    pairs, similarity = kernel.join(
+        *sets, order, holders, places, starts, where, by_element, firsts[where], threshold, linking, parents
+    )
+    return pairs, similarity, parents

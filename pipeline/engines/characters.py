@@ -7,8 +7,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from pipeline.catalog.scripts import is_han_or_kana
 from pipeline.engines import kernel
-from pipeline.engines.text import is_han_or_kana, prepared
+from pipeline.engines.text import prepared
 
 CODES = 1 << 21
 """Room for whatever four bytes can spell, so that no broken text points outside the table."""

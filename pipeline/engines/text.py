@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
 
+from pipeline.catalog.scripts import HAN_AND_KANA
+
 Tokenizer = Literal["unicode", "ascii"]
 
 _STOPPED = "the a an and or of to for in on with is are be this that it as at by from your you can will if when how"
@@ -26,30 +28,6 @@ LANGUAGES: tuple[tuple[str, str], ...] = (
     ("objective c", "objectivec"),
 )
 """Names that separators would tear apart, and the word that each becomes where no letter or digit touches it."""
-
-HAN_AND_KANA: tuple[tuple[int, int], ...] = (
-    (0x3005, 0x3007),  # iteration mark, closing mark, ideographic zero
-    (0x3021, 0x3029),  # Hangzhou numerals
-    (0x3031, 0x3035),  # vertical kana repeat marks
-    (0x3038, 0x303C),
-    (0x3041, 0x30FF),  # Hiragana, Katakana, their voicing marks, U+30FC
-    (0x31F0, 0x31FF),
-    (0x3400, 0x4DBF),
-    (0x4E00, 0x9FFF),
-    (0xF900, 0xFAFF),
-    (0xFF66, 0xFF9F),  # halfwidth Katakana, with U+FF70 and the voicing marks
-    (0x16FE3, 0x16FE3),
-    (0x16FF0, 0x16FF6),
-    (0x1AFF0, 0x1AFFE),
-    (0x1B000, 0x1B167),
-    (0x20000, 0x3FFFF),  # the two planes set aside for Han, so that later blocks need no change here
-)
-"""Ranges in which every letter, digit or mark belongs to a run of Han, Hiragana or Katakana.
-
-By the Unicode property Script, and for what several scripts share by Script_Extensions where it names no other script
-(the prolonged sound mark U+30FC and U+FF70, the voicing marks, repeat marks). Signs in these ranges that are no letter,
-digit or mark, such as U+30FB, separate as they do elsewhere. Numbers in circles or brackets are numbers, not Han.
-"""
 
 _LANGUAGE = re.compile(r"(?<![^\W_])(?:c\+\+|c#|f#|objective[- ]c)(?![^\W_])")
 _ASCII_WORD = re.compile("[a-z0-9]{2,}")
@@ -86,11 +64,6 @@ def stopwords_digest() -> str:
     """Return the SHA-256 (hex) of the stopwords and language names, for fingerprints."""
     lines = [*sorted(STOPWORDS), *(f"{name}\t{word}" for name, word in LANGUAGES)]
     return hashlib.sha256("\n".join(lines).encode("utf-8")).hexdigest()
-
-
-def is_han_or_kana(code: int) -> bool:
-    """Say whether the letter, digit or mark with this code point belongs to a run that becomes bigrams."""
-    return any(first <= code <= last for first, last in HAN_AND_KANA)
 
 
 def _of_run(run: re.Match[str]) -> Sequence[str]:

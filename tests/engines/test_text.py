@@ -6,11 +6,11 @@ import unicodedata
 
 import pytest
 
+from pipeline.catalog.scripts import is_han_or_kana
 from pipeline.engines.text import (
     LANGUAGES,
     STOPWORDS,
     Tokenizer,
-    is_han_or_kana,
     opened,
     prepared,
     stopwords_digest,
