@@ -101,7 +101,7 @@ def character_tables() -> CharacterTables:
         kinds[first : last + 1] = kernel.SINGLE
     for start in range(0, 0x110000, 256):
         block = "".join(map(chr, range(start, start + 256)))
-        if block.casefold() == block and len(block.split()) == 1:
+        if block.casefold() == block and block.split() == [block]:
             continue
         for code in range(start, start + 256):
             char = chr(code)
