@@ -94,6 +94,29 @@ def nightly_evaluation() -> None:
 
         return orchestration.classes(get_current_context(), night)
 
+    @task(doc_md="Cuts the bodies into shards by the first digits of their digests. By hand: `assay classes`.")
+    def list_shards(night: str) -> list[int]:
+        from pipeline import orchestration
+
+        return orchestration.list_shards(get_current_context(), night)
+
+    @task(
+        map_index_template="{{ shard }}",
+        max_active_tis_per_dagrun=4,
+        doc_md="Signs the new bodies of one shard for the search for near-duplicates. By hand: `assay classes`.",
+    )
+    def signatures(night: str, shard: int) -> int:
+        from pipeline import orchestration
+
+        get_current_context()["shard"] = shard  # type: ignore[typeddict-unknown-key]
+        return orchestration.signatures(get_current_context(), night, shard)
+
+    @task(doc_md="Joins near-duplicate bodies, and tells template families. By hand: `assay classes`.")
+    def clusters(night: str) -> str:
+        from pipeline import orchestration
+
+        return orchestration.clusters(get_current_context(), night)
+
     @task(doc_md="Resolves every golden row against the corpus. By hand: `assay rank`.")
     def resolve(night: str) -> list[str]:
         from pipeline import orchestration
@@ -128,10 +151,15 @@ def nightly_evaluation() -> None:
     taken = snapshot.partial(night=night).expand(tap=list_taps(night))
     whole = corpus(night)
     grouped = classes(night)
+    shards = list_shards(night)
+    signed = signatures.partial(night=night).expand(shard=shards)
+    joined = clusters(night)
     engines = resolve(night)
     scored = evaluate.partial(night=night).expand(engine=engines)
     published = publish(night)
     taken >> whole >> grouped >> engines
+    whole >> shards
+    signed >> joined >> engines
     scored >> published >> close_night(night)
 
 

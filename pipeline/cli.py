@@ -184,15 +184,21 @@ def _taps(workspace: Workspace, name: str | None) -> Sequence[Tap]:
 
 @app.command
 def classes(*, options: Options = Options()) -> None:
-    """Group the corpus's entries into content classes.
+    """Group the corpus's entries into content classes, and into near-duplicate clusters.
 
     Example: assay classes --class-rule entry
     """
     with _opened(options) as workspace:
-        grouped = stages.classes(workspace, stages.corpus(workspace))
-    _print(
-        options, grouped.facts, lambda: show_rows("Content classes", ("fact", "value"), sorted(grouped.facts.items()))
-    )
+        whole = stages.corpus(workspace)
+        grouped = stages.classes(workspace, whole)
+        stages.sign(workspace, whole)
+        clustered = stages.clusters(workspace, whole)
+
+    def people() -> None:
+        show_rows("Content classes", ("fact", "value"), sorted(grouped.facts.items()))
+        show_rows("Near-duplicates", ("fact", "value"), sorted(clustered.facts.items()))
+
+    _print(options, {**grouped.facts, "near_duplicates": clustered.facts}, people)
 
 
 @app.command

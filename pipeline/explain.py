@@ -131,6 +131,7 @@ def _overrides(workspace: Workspace, identity: Mapping[str, Any]) -> Overrides:
         golden=settings.golden_files,
         class_rule=identity["class_rule"],
         cluster_decisions=settings.decision_file,
+        near_threshold=identity["near_threshold"],
         max_file_bytes=identity["max_file_bytes"],
         engines={
             engine: {name: _word(value) for name, value in options.items() if isinstance(value, str | int | float)}
@@ -149,6 +150,7 @@ def _words(options: Overrides) -> Iterator[str]:
         yield from ("--golden", str(path))
     if options.cluster_decisions is not None:
         yield from ("--cluster-decisions", str(options.cluster_decisions))
+    yield from ("--near-threshold", str(options.near_threshold))
     yield from ("--class-rule", str(options.class_rule), "--max-file-bytes", str(options.max_file_bytes))
     for engine, given in sorted((options.engines or {}).items()):
         for name, value in sorted(given.items()):

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from pipeline import refresh, stages
+from pipeline.classes import Shard
 from pipeline.config import DEFAULT_FILE, Overrides, load
 from pipeline.errors import AssayError
 from pipeline.reports.feed import Night, NightRow, Step, read_night
@@ -69,6 +70,28 @@ def classes(context: Context, night: str) -> str:
     """Group the entries; return the artifact's key."""
     with _workspace(context, night) as workspace:
         return stages.classes(workspace, find_corpus(workspace)).key
+
+
+SHARDS = 8
+"""Into how many parts the bodies are cut. The clusters are the same for every number."""
+
+
+def list_shards(context: Context, night: str) -> list[int]:
+    """Return the numbers of the shards."""
+    return list(range(SHARDS))
+
+
+def signatures(context: Context, night: str, shard: int) -> int:
+    """Sign the new bodies of one shard; return its number."""
+    with _workspace(context, night) as workspace:
+        stages.sign(workspace, find_corpus(workspace), Shard(shard, SHARDS))
+        return shard
+
+
+def clusters(context: Context, night: str) -> str:
+    """Join near-duplicates; return the artifact's key."""
+    with _workspace(context, night) as workspace:
+        return stages.clusters(workspace, find_corpus(workspace)).key
 
 
 def resolve(context: Context, night: str) -> list[str]:

@@ -5,11 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pipeline.classes.clusters import MEMBERS
 from pipeline.golden.items import GoldenSet
 from pipeline.records import Table, parquet_bytes
-from pipeline.reports.feed import EngineRow, GoldenSetRow, PassedOver, RunRow, StageRow, TapRow, with_run_id
+from pipeline.reports.feed import (
+    LINEAGE,
+    EngineRow,
+    GoldenSetRow,
+    NearDuplicateFacts,
+    PassedOver,
+    RunRow,
+    StageRow,
+    TapRow,
+    carried_ids,
+    lineage_file,
+    lineage_files,
+    read_run,
+    with_clusters,
+    with_run_id,
+)
 from pipeline.store import Artifact, canonical_json
-from pipeline.tables import RUN_TABLES
+from pipeline.tables import NEAR_TABLES, RUN_TABLES, SCORE_TABLES
 from pipeline.taps.snapshot import TapManifest
 from pipeline.workspace import (
     STAGES,
@@ -33,23 +49,54 @@ def run_files(
     run_id: str,
     corpus: Corpus,
     grouped: Artifact,
+    clustered: Artifact,
     sets: Sequence[GoldenSet],
 ) -> Files:
     """Return every file of the run's folder, by name. They follow from the store alone: same run, same bytes."""
     from pipeline.reports.page import render
 
     tables = {
-        "runs": RUN_TABLES["runs"].from_rows([_run_row(workspace, run_id, corpus, grouped, sets)]),
+        "runs": RUN_TABLES["runs"].from_rows([_run_row(workspace, run_id, corpus, grouped, clustered, sets)]),
         "taps": RUN_TABLES["taps"].from_rows(_tap_rows(workspace, run_id, corpus, grouped)),
-        "entries": with_run_id(read(workspace, grouped, "entries.parquet"), run_id),
+        "entries": with_run_id(_entries(workspace, grouped, clustered), run_id),
         "classes": with_run_id(read(workspace, grouped, "classes.parquet"), run_id),
+        **{name: with_run_id(read(workspace, clustered, f"{name}.parquet"), run_id) for name in NEAR_TABLES},
     }
     scores = find_scores(workspace, corpus, grouped, sets)
-    for name in ("rankings", "items", "metrics", "duplicate_tax", "sensitivity"):
+    for name in SCORE_TABLES:
         tables[name] = with_run_id(_joined(workspace, scores, RUN_TABLES[name]), run_id)
     page = render(tables)
     files = {f"{name}.parquet": parquet_bytes(table) for name, table in tables.items()}
     return {**files, "report.html": page.html, **page.images}
+
+
+def publish_lineage(workspace: Workspace, before: str, after: str) -> None:
+    """Publish what became of entries and clusters between the run that was the latest and the one that will be.
+
+    A run of an earlier release, whose entries name no cluster, has no lineage to carry on.
+    """
+    import pyarrow as pa
+
+    from pipeline.classes.lineage import COLUMNS, lineage
+
+    store = workspace.store
+    written = lineage_files(store)
+    if written and written[-1].name.endswith(f".{before}.{after}.parquet"):
+        return  # a night that was killed got this far already
+    old, new = (read_run(store, run_id, ["entries"])["entries"] for run_id in (before, after))
+    if not set(COLUMNS) <= set(old.column_names):
+        return
+    found = lineage(old, new, carried_ids(store, before))
+    runs = {"run_before": before, "run_after": after}
+    columns = {name: pa.array([run] * found.rows.num_rows, pa.string()) for name, run in runs.items()}
+    table = LINEAGE.from_columns({**{name: found.rows[name] for name in found.rows.column_names}, **columns})
+    store.replace(lineage_file(store, workspace.night.id, before, after), LINEAGE.to_bytes(table))
+
+
+def _entries(workspace: Workspace, grouped: Artifact, clustered: Artifact) -> pa.Table:
+    """Return the entries of the corpus, each with its near-duplicate cluster."""
+    members = read(workspace, clustered, f"{MEMBERS.name}.parquet", ["body_sha256", "cluster_id"])
+    return with_clusters(read(workspace, grouped, "entries.parquet"), members)
 
 
 def _joined(workspace: Workspace, scores: Sequence[Artifact], table: Table) -> pa.Table:
@@ -59,7 +106,14 @@ def _joined(workspace: Workspace, scores: Sequence[Artifact], table: Table) -> p
     return table.sort(pa.concat_tables(parts))
 
 
-def _run_row(workspace: Workspace, run_id: str, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> RunRow:
+def _run_row(
+    workspace: Workspace,
+    run_id: str,
+    corpus: Corpus,
+    grouped: Artifact,
+    clustered: Artifact,
+    sets: Sequence[GoldenSet],
+) -> RunRow:
     settings = workspace.settings
     return RunRow(
         run_id=run_id,
@@ -68,6 +122,7 @@ def _run_row(workspace: Workspace, run_id: str, corpus: Corpus, grouped: Artifac
         entries=int(str(grouped.facts["entries"])),
         classes=int(str(grouped.facts["classes"])),
         class_rule=settings.config.class_rule,
+        near_duplicates=NearDuplicateFacts.model_validate(clustered.facts),
         engines=[
             EngineRow(
                 engine=name,

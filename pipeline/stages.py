@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 from pydantic import Field
 
 from pipeline.catalog.entries import CATALOG, EntryFacts
+from pipeline.classes import CLUSTER, SIGN, WHOLE, Shard
 from pipeline.classes.group import CLASSES
 from pipeline.config import sources_of
 from pipeline.engines import INDEX, RANK, Answer, Borrower, IndexEngine, Lent, Query
 from pipeline.errors import BadInput, Fault
 from pipeline.golden.items import RESOLVE, GoldenSet, read_golden_set
 from pipeline.records import Record
-from pipeline.reports.feed import FEED, StepSource, is_whole, point_to, run_folder, run_id_of
+from pipeline.reports.feed import FEED, StepSource, follows, is_whole, point_to, run_folder, run_id_of
 from pipeline.reports.feed import publish as put_in_feed
 from pipeline.scoring import SCORE
 from pipeline.store import Artifact
@@ -32,24 +33,29 @@ from pipeline.workspace import (
     CORPUS,
     Corpus,
     Made,
+    Told,
     Workspace,
     asked_ids,
     catalog_inputs,
     classes_inputs,
+    cluster_inputs,
     corpus_inputs,
     earlier_bodies,
     find_catalog,
     find_classes,
+    find_clusters,
     find_corpus,
     find_scores,
     find_snapshot,
     identity_of,
     in_order,
     index_inputs,
+    kept_signatures,
     rank_inputs,
     read,
     resolve_inputs,
     score_inputs,
+    sign_inputs,
 )
 
 if TYPE_CHECKING:
@@ -70,10 +76,12 @@ STEPS = (
     StepDoc("catalog", "files", "entries of each tap, with bodies and digests", "assay catalog"),
     StepDoc("corpus", "entries", "that every tap is whole, and the corpus digest", "assay classes"),
     StepDoc("classes", "entries", "content classes, mirrors, homonyms", "assay classes"),
+    StepDoc("signatures", "bodies that are new", "their MinHash signatures", "assay classes"),
+    StepDoc("clusters", "signatures, bodies", "near-duplicate clusters, template families", "assay classes"),
     StepDoc("resolve", "golden sets, classes", "that every row names something", "assay rank"),
     StepDoc("index", "entries", "one index a tap", "assay rank"),
     StepDoc("rank", "indices, golden sets", "hits of each question, mirrors included", "assay rank"),
-    StepDoc("score", "hits, golden sets", "rankings, items, metrics, duplicate tax, sensitivity", "assay score"),
+    StepDoc("score", "hits, golden sets, clusters", "rankings, items, metrics, and what moves them", "assay score"),
     StepDoc("feed", "all of these", "the published run and its report", "assay run"),
 )
 """The steps of a night, in order: what each reads and writes, and the command that repeats it."""
@@ -152,6 +160,94 @@ def classes(workspace: Workspace, corpus: Corpus) -> Artifact:
         return files, grouped.facts()
 
     return workspace.once(CLASSES, corpus.digest[:12], classes_inputs(workspace, corpus), make)
+
+
+def sign(workspace: Workspace, corpus: Corpus, shard: Shard = WHOLE) -> None:
+    """Make the signatures of those bodies of a shard that have none yet. A body seen before is never hashed again.
+
+    Reads the catalogues. Writes ``signatures``: one artifact for all new bodies of the shard, or none.
+    """
+    started = time.monotonic()
+    if workspace.store.find(CLUSTER, cluster_inputs(workspace, corpus)):
+        workspace.note(SIGN, str(shard), "store", time.monotonic() - started)
+        return
+    wanted = {body for made in corpus.catalogs for body in _bodies_with_words(workspace, made) if shard.holds(body)}
+    new = wanted - _signed(workspace)
+    if not new:
+        workspace.note(SIGN, str(shard), "store", time.monotonic() - started)
+        return
+
+    def make() -> Told:
+        from pipeline.classes.signatures import SIGNATURES, signature_table
+
+        signed = signature_table(_bodies(workspace, corpus, new), threads=workspace.settings.config.threads)
+        detail = f"{len(new):,} of {len(wanted):,} bodies hashed"
+        return {"signatures.parquet": SIGNATURES.to_bytes(signed)}, {"bodies": len(new)}, detail
+
+    workspace.once(SIGN, str(shard), sign_inputs(new), make)
+
+
+def _bodies_with_words(workspace: Workspace, made: Artifact) -> list[str]:
+    import pyarrow.compute as pc
+
+    entries = read(workspace, made, "entries.parquet", ["body_sha256", "empty_body"])
+    return cast("list[str]", entries.filter(pc.invert(entries["empty_body"]))["body_sha256"].to_pylist())
+
+
+def _signed(workspace: Workspace) -> set[str]:
+    return {
+        body
+        for made in kept_signatures(workspace)
+        for body in read(workspace, made, "signatures.parquet", ["body_sha256"])["body_sha256"].to_pylist()
+    }
+
+
+def _bodies(workspace: Workspace, corpus: Corpus, wanted: set[str]) -> pa.Table:
+    """Return the texts of some bodies, with their digests; a body may be there more than once."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    digests = pa.array(sorted(wanted), pa.string())
+    tables = (read(workspace, made, "entries.parquet", ["body_sha256", "body"]) for made in corpus.catalogs)
+    return pa.concat_tables([table.filter(pc.is_in(table["body_sha256"], digests)) for table in tables])
+
+
+def clusters(workspace: Workspace, corpus: Corpus) -> Artifact:
+    """Join bodies that are nearly the same into clusters, and tell template families from them.
+
+    Reads the catalogues and ``signatures``. Writes ``clusters``, ``cluster_members``, ``near_pairs``, ``families`` and
+    ``family_members``, and holds the clusters against the exact join over all pairs.
+
+    Raises:
+        MissingArtifact: a body has no signature yet.
+    """
+
+    def make() -> Made:
+        import pyarrow as pa
+
+        from pipeline.classes.bodies import distinct_bodies
+        from pipeline.classes.clusters import NearDuplicateOptions, check_candidates, near_duplicates
+        from pipeline.classes.families import template_families
+        from pipeline.classes.signatures import SIGNATURES, signatures_of
+
+        read_columns = partial(read, workspace, file="entries.parquet", columns=_CLUSTERED)
+        entries = pa.concat_tables([read_columns(made) for made in corpus.catalogs])
+        kept = [read(workspace, made, "signatures.parquet") for made in kept_signatures(workspace)]
+        bodies = distinct_bodies(entries)
+        signed = signatures_of(bodies["body_sha256"], pa.concat_tables([SIGNATURES.schema.empty_table(), *kept]))
+        refused = workspace.settings.cluster_decisions().refused
+        options = NearDuplicateOptions(workspace.settings.config.near_threshold, refused=refused)
+        found = near_duplicates(bodies, signed, entries, options, workspace.settings.config.threads)
+        families = template_families(bodies, entries)
+        check = check_candidates(bodies, signed, found, options)
+        facts = {**found.facts(), **families.facts(), **check.facts()}
+        files = {**found.files(), **families.files()}
+        return {f"{name}.parquet": data for name, data in files.items()}, facts
+
+    return workspace.once(CLUSTER, corpus.digest[:12], cluster_inputs(workspace, corpus), make)
+
+
+_CLUSTERED = ("tap", "path", "path_text", "slug", "locale", "body", "body_sha256", "empty_body", "alias_stub")
 
 
 def resolve(workspace: Workspace, grouped: Artifact) -> list[GoldenSet]:
@@ -276,7 +372,7 @@ def _queries(golden: GoldenSet) -> list[Query]:
 def score(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, golden: GoldenSet) -> Artifact:
     """Score a ranking against its golden set.
 
-    Reads ``hits``. Writes ``rankings``, ``items``, ``metrics``, ``duplicate_tax`` and ``sensitivity``.
+    Reads ``hits`` and ``clusters``. Writes ``rankings``, ``items``, ``metrics``, ``duplicate_tax`` and ``sensitivity``.
 
     Raises:
         MissingArtifact: the engine has not ranked this set yet.
@@ -284,9 +380,11 @@ def score(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, 
     ranked = workspace.store.get(
         RANK, rank_inputs(workspace, corpus, grouped, engine, golden), f"assay rank --engine {engine}"
     )
+    clustered = find_clusters(workspace, corpus)
 
     def make() -> Made:
         from pipeline.golden.resolve import resolve as resolve_rows
+        from pipeline.scoring.near import copies
         from pipeline.scoring.score import TABLES, score_run
 
         entries = read(workspace, grouped, "entries.parquet")
@@ -295,6 +393,10 @@ def score(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, 
             hits=read(workspace, ranked, "hits.parquet"),
             queries=read(workspace, ranked, "queries.parquet"),
             entries=entries,
+            near=copies(
+                read(workspace, clustered, "near_duplicate_clusters.parquet"),
+                read(workspace, clustered, "near_duplicate_members.parquet"),
+            ),
             engine=engine,
             corpus=corpus.digest,
             class_rule=workspace.settings.config.class_rule,
@@ -306,7 +408,7 @@ def score(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, 
 
 
 def publish(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> Published:
-    """Publish the run: its tables and its report by one rename, then ``latest.json``.
+    """Publish the run: its tables and its report by one rename, then its lineage, then ``latest.json``.
 
     Raises:
         MissingArtifact: an engine has not scored a set yet.
@@ -314,14 +416,19 @@ def publish(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Seque
     started = time.monotonic()
     published = published_as(workspace, corpus, grouped, sets)
     source: StepSource = "store"
-    if is_whole(workspace.store, published.run_id):
-        point_to(workspace.store, published.run_id)
-    else:
+    if not is_whole(workspace.store, published.run_id):
         from pipeline.publication import run_files
 
-        files = run_files(workspace, published.run_id, corpus, grouped, sets)
+        clustered = find_clusters(workspace, corpus)
+        files = run_files(workspace, published.run_id, corpus, grouped, clustered, sets)
         put_in_feed(workspace.store, published.run_id, files)
         source = "computed"
+    before = follows(workspace.store, published.run_id)
+    if before is not None:
+        from pipeline.publication import publish_lineage
+
+        publish_lineage(workspace, before, published.run_id)
+    point_to(workspace.store, published.run_id)
     workspace.note(FEED, published.run_id[:12], source, time.monotonic() - started)
     workspace.night.came_out(published.run_id)
     return published
@@ -461,6 +568,8 @@ def run(workspace: Workspace) -> Published:
     verdict(read_taps(workspace, taps.taps))
     whole = corpus(workspace)
     grouped = classes(workspace, whole)
+    sign(workspace, whole)
+    clusters(workspace, whole)
     sets = resolve(workspace, grouped)
     for engine in workspace.settings.running:
         evaluate(workspace, whole, grouped, engine, sets)

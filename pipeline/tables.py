@@ -6,15 +6,18 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline.classes.clusters import CLUSTERS, MEMBERS, NEAR_PAIRS
 from pipeline.classes.decisions import ClusterDecision
-from pipeline.classes.group import CLASS_ROWS, CORPUS_ENTRIES
+from pipeline.classes.families import FAMILIES, FAMILY_MEMBERS
+from pipeline.classes.group import CLASS_ROWS
 from pipeline.config import Config
 from pipeline.errors import BadInput, Fault
 from pipeline.golden.items import GoldenRow
 from pipeline.records import Record, Table
-from pipeline.reports.feed import NIGHTS, RUNS, TAPS, Latest, published_schema
+from pipeline.reports.feed import ENTRIES, LINEAGE, NIGHTS, RUNS, TAPS, Latest, published_schema
 from pipeline.reports.proposal import PinProposal
 from pipeline.scoring.duplicates import DUPLICATE_TAX
+from pipeline.scoring.near import NEAR_METRICS
 from pipeline.scoring.rows import ITEMS, METRICS, RANKINGS
 from pipeline.scoring.sensitivity import SENSITIVITY
 from pipeline.taps.taplist import TapKeys
@@ -22,20 +25,36 @@ from pipeline.taps.taplist import TapKeys
 if TYPE_CHECKING:
     import pyarrow as pa
 
-RUN_TABLES: dict[str, Table] = {
-    "runs": RUNS,
-    "taps": TAPS,
-    "entries": CORPUS_ENTRIES,
-    "classes": CLASS_ROWS,
+NEAR_TABLES: dict[str, Table] = {
+    "near_duplicate_clusters": CLUSTERS,
+    "near_duplicate_members": MEMBERS,
+    "near_pairs": NEAR_PAIRS,
+    "template_families": FAMILIES,
+    "template_family_members": FAMILY_MEMBERS,
+}
+"""Tables of the stage that finds near-duplicates."""
+
+SCORE_TABLES: dict[str, Table] = {
     "rankings": RANKINGS,
     "items": ITEMS,
     "metrics": METRICS,
+    "near_metrics": NEAR_METRICS,
     "duplicate_tax": DUPLICATE_TAX,
     "sensitivity": SENSITIVITY,
 }
+"""Tables that each golden set has under each engine."""
+
+RUN_TABLES: dict[str, Table] = {
+    "runs": RUNS,
+    "taps": TAPS,
+    "entries": ENTRIES,
+    "classes": CLASS_ROWS,
+    **NEAR_TABLES,
+    **SCORE_TABLES,
+}
 """Tables of a published run, `feed/run=<run_id>/<table>.parquet`. Each has the run's id as its first column."""
 
-FEED_TABLES: dict[str, Table] = {**RUN_TABLES, "nights": NIGHTS}
+FEED_TABLES: dict[str, Table] = {**RUN_TABLES, "nights": NIGHTS, "lineage": LINEAGE}
 
 FILES: dict[str, type[Record]] = {
     "config": Config,
@@ -51,7 +70,7 @@ FILES: dict[str, type[Record]] = {
 def schema_files() -> dict[str, str]:
     """Return the text of every file in ``schemas/``, by name."""
     runs = {name: published_schema(table.schema) for name, table in RUN_TABLES.items()}
-    schemas = {**runs, "nights": NIGHTS.schema}
+    schemas = {**runs, "nights": NIGHTS.schema, "lineage": LINEAGE.schema}
     tables = {f"{name}.arrow.json": _pretty(_arrow(FEED_TABLES[name], schema)) for name, schema in schemas.items()}
     records = {f"{name}.schema.json": _pretty(_json_schema(name, record)) for name, record in FILES.items()}
     return {**tables, **records}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from pydantic import JsonValue
 
 from pipeline.catalog.entries import CATALOG
+from pipeline.classes import CLUSTER, SIGN
+from pipeline.classes.families import FAMILY_THRESHOLD
 from pipeline.classes.group import CLASSES
+from pipeline.classes.signatures import SCHEME
 from pipeline.config import Settings, sources_of
 from pipeline.engines import INDEX, RANK, IndexEngine, fingerprint
 from pipeline.golden.items import RESOLVE, GoldenSet, read_golden_set
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 
 CORPUS = Stage("corpus", 1)
 
-STAGES = (SNAPSHOT, CATALOG, CORPUS, CLASSES, RESOLVE, INDEX, RANK, SCORE, FEED)
+STAGES = (SNAPSHOT, CATALOG, CORPUS, CLASSES, SIGN, CLUSTER, RESOLVE, INDEX, RANK, SCORE, FEED)
 """Every stage, in order. Their versions are part of a run's identity."""
 
 Files = dict[str, bytes]
@@ -128,6 +131,22 @@ def classes_inputs(workspace: Workspace, corpus: Corpus) -> Facts:
     }
 
 
+def sign_inputs(bodies: Collection[str]) -> Facts:
+    """Return what the signatures of some bodies are derived from: how they are made, and the digests."""
+    return {"scheme": str(SCHEME), "bodies": digest(sorted(bodies))}
+
+
+def cluster_inputs(workspace: Workspace, corpus: Corpus) -> Facts:
+    """Return what the near-duplicate clusters are derived from. Not how the bodies were cut into shards."""
+    return {
+        "corpus": corpus.artifact.key,
+        "scheme": str(SCHEME),
+        "threshold": workspace.settings.config.near_threshold,
+        "family_threshold": FAMILY_THRESHOLD,
+        "refused": workspace.settings.cluster_decisions().inputs()["refused"],
+    }
+
+
 def resolve_inputs(grouped: Artifact, golden: GoldenSet) -> Facts:
     """Return what a resolved golden set is derived from."""
     return {"classes": grouped.key, "golden": golden.digest}
@@ -157,7 +176,8 @@ def rank_inputs(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine:
 def score_inputs(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, golden: GoldenSet) -> Facts:
     """Return what the scores of a ranking are derived from."""
     ranked = Store.key(RANK, rank_inputs(workspace, corpus, grouped, engine, golden))
-    return {"rank": ranked, "engine": engine, "golden": golden.digest, "set": golden.name}
+    clustered = Store.key(CLUSTER, cluster_inputs(workspace, corpus))
+    return {"rank": ranked, "clusters": clustered, "engine": engine, "golden": golden.digest, "set": golden.name}
 
 
 def engine_fingerprint(workspace: Workspace, corpus: Pinned, engine: str) -> str:
@@ -191,6 +211,7 @@ def identity_of(workspace: Workspace, corpus: Pinned, sets: Sequence[GoldenSet])
         "max_file_bytes": settings.config.max_file_bytes,
         "class_rule": settings.config.class_rule,
         "cluster_decisions": settings.cluster_decisions().inputs(),
+        "near_threshold": settings.config.near_threshold,
         "engines": {engine: engine_fingerprint(workspace, corpus, engine) for engine in settings.running},
         "not_run": dict(settings.not_run),
         "options": {engine: options_of(workspace, engine) for engine in sorted(settings.engines)},
@@ -229,6 +250,16 @@ def find_corpus(workspace: Workspace) -> Corpus:
 def find_classes(workspace: Workspace, corpus: Corpus) -> Artifact:
     """Return the stored content classes of a corpus; MissingArtifact where there are none."""
     return workspace.store.get(CLASSES, classes_inputs(workspace, corpus), "assay classes")
+
+
+def find_clusters(workspace: Workspace, corpus: Corpus) -> Artifact:
+    """Return the stored near-duplicate clusters of a corpus; MissingArtifact where there are none."""
+    return workspace.store.get(CLUSTER, cluster_inputs(workspace, corpus), "assay classes")
+
+
+def kept_signatures(workspace: Workspace) -> list[Artifact]:
+    """Return everything that holds signatures made as they are made today."""
+    return [made for made in workspace.store.stored(SIGN) if made.inputs["scheme"] == str(SCHEME)]
 
 
 def earlier_bodies(workspace: Workspace) -> dict[tuple[str, bytes], list[str]]:

@@ -105,10 +105,10 @@ def stored(finished: Path, tmp_path: Path) -> Path:
 
 
 def feed_bytes(store: Path) -> dict[str, str]:
-    """Return the digest of every file of the feed, the nights left out."""
+    """Return the digest of every file of the feed but for circumstances: nights, and what followed what."""
     feed = store / "feed"
     return {
         str(path.relative_to(feed)): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(feed.rglob("*"))
-        if path.is_file() and path.parent.name != "nights"
+        if path.is_file() and path.parent.name not in ("nights", "lineage")
     }

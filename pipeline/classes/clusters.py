@@ -96,6 +96,8 @@ class NearDuplicateOptions:
     threshold: float = 0.8
     """Least exact Jaccard similarity of two bodies that are joined; above 0, at most 1."""
     bands: Bands = BANDS
+    refused: frozenset[tuple[str, str]] = frozenset()
+    """Pairs of body digests, the smaller first, that a person said are not one skill: never joined by an edge."""
     pairs_kept: int = 200
     """How many pairs nearest to the threshold are kept on each side of it."""
 
@@ -124,6 +126,11 @@ class NearDuplicates(NamedTuple):
             **self.unverified,
         }
 
+    def files(self) -> dict[str, bytes]:
+        """Return the tables as Parquet, by their names."""
+        tables = {CLUSTERS: self.clusters, MEMBERS: self.members, NEAR_PAIRS: self.pairs}
+        return {table.name: table.to_bytes(rows) for table, rows in tables.items()}
+
 
 class CandidateCheck(NamedTuple):
     """The candidates held against the exact join over all pairs."""
@@ -151,6 +158,18 @@ class CandidateCheck(NamedTuple):
         """Share of the candidates that are true pairs; None without a candidate."""
         return self.found / self.candidates if self.candidates else None
 
+    def facts(self) -> dict[str, JsonValue]:
+        """Return the counts, recall and precision, as ``lsh_...`` and ``exact_...``."""
+        return {
+            "eligible": self.eligible,
+            "exact_pairs": self.pairs,
+            "exact_bodies": self.bodies_joined,
+            "astray": self.bodies_astray,
+            "lsh_candidates": self.candidates,
+            "lsh_recall": self.recall,
+            "lsh_precision": self.precision,
+        }
+
 
 def near_duplicates(
     bodies: pa.Table, signed: Signed, entries: pa.Table, options: NearDuplicateOptions | None = None, threads: int = 1
@@ -167,20 +186,21 @@ def near_duplicates(
     Raises:
         ValueError: the threshold is not above 0 and at most 1, or no entry has one of the bodies.
     """
-    from pipeline.classes.linking import link
+    from pipeline.classes.linking import link, undecided
 
     options = options or NearDuplicateOptions()
     if not 0.0 < options.threshold <= 1.0:
         raise ValueError(f"a threshold of {options.threshold} is not above 0 and at most 1")
     bodies, keys, eligible = _in_order(bodies, signed, options)
     known = EntriesOfBodies(bodies["body_sha256"], entries)
-    linked = link(bodies["body"], keys, eligible, known.standing, options.threshold, threads)
+    refused = _refused_rows(bodies, options)
+    linked = link(bodies["body"], keys, eligible, known.standing, options.threshold, threads, refused)
     found = [_Cluster.of(rows, bodies, known, linked, options.threshold) for rows in groups_of(linked.labels)]
     unverified = groups_of(linked.groups)
     return NearDuplicates(
         clusters=CLUSTERS.from_rows(each.cluster for each in found),
         members=MEMBERS.from_rows(member for each in found for member in each.members),
-        pairs=NEAR_PAIRS.from_rows(_near_pairs(bodies, known, linked.near, options)),
+        pairs=NEAR_PAIRS.from_rows(_near_pairs(bodies, known, undecided(linked.near, refused), options)),
         unverified={"unverified_clusters": len(unverified), "unverified_bodies": sum(map(len, unverified))},
     )
 
@@ -205,7 +225,9 @@ def check_candidates(
     options = options or NearDuplicateOptions()
     bodies, keys, eligible = _in_order(bodies, signed, options)
     true = join(bodies["body"], eligible, options.threshold).rows
-    exact = components_of(true, bodies.num_rows)
+    refused = set(map(tuple, _refused_rows(bodies, options).tolist()))
+    allowed = [tuple(pair) not in refused for pair in true.tolist()]
+    exact = components_of(true[np.array(allowed, np.bool_)], bodies.num_rows)
     rows = pc.index_in(found.members["body_sha256"], bodies["body_sha256"]).to_numpy().astype(np.int64)
     here = np.arange(bodies.num_rows)
     # The members of a cluster stand together: its first row of the table names it.
@@ -285,6 +307,15 @@ def _in_order(
     kept = bodies if is_ordered else bodies.take(order)
     eligible = kept["eligible"].to_numpy(zero_copy_only=False).astype(np.bool_) & signed.signed[places]
     return kept, band_keys(signed.signatures[places], options.bands), eligible
+
+
+def _refused_rows(bodies: pa.Table, options: NearDuplicateOptions) -> NDArray[np.int64]:
+    """Return the refused pairs as rows of ``bodies``, which are ordered by digest; pairs that are not there go."""
+    import numpy as np
+
+    place = {digest: row for row, digest in enumerate(bodies["body_sha256"].to_pylist())} if options.refused else {}
+    rows = sorted((place[left], place[right]) for left, right in options.refused if left in place and right in place)
+    return np.array(rows, np.int64).reshape(-1, 2)
 
 
 def _vetoes(names: Sequence[frozenset[str]]) -> list[str]:

@@ -76,6 +76,11 @@ class Families(NamedTuple):
             "families_largest": max(bodies, default=0),
         }
 
+    def files(self) -> dict[str, bytes]:
+        """Return the tables as Parquet, by their names."""
+        tables = {FAMILIES: self.families, FAMILY_MEMBERS: self.members}
+        return {table.name: table.to_bytes(rows) for table, rows in tables.items()}
+
 
 def template_families(bodies: pa.Table, entries: pa.Table, threshold: float = FAMILY_THRESHOLD) -> Families:
     """Find the template families of a corpus, by the exact join. The order of the rows does not matter.

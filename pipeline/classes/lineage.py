@@ -44,7 +44,7 @@ class LineageRow(Record):
     cluster_after: str | None = Field(description="That cluster in the later corpus.")
 
 
-LINEAGE = Table(
+ROWS = Table(
     "lineage", LineageRow, ("subject", "event", "tap", "path", "lineage_id", "cluster_before", "cluster_after")
 )
 
@@ -56,7 +56,7 @@ class Lineage(NamedTuple):
     """What became of the entries and clusters of a corpus."""
 
     rows: pa.Table
-    """`LINEAGE`."""
+    """`ROWS`."""
     ids: Mapping[str, str]
     """The lineage id of each cluster of the later corpus, by its own id."""
 
@@ -75,7 +75,7 @@ def lineage(before: pa.Table, after: pa.Table, carried: Mapping[str, str]) -> Li
     ids_after = _carried(overlaps, ids_before, sorted(_clusters(new)))
     ids = _Ids(ids_before, ids_after)
     rows = [*_entry_rows(old, new), *_membership_rows(old, new, ids), *_cluster_rows(overlaps, ids)]
-    return Lineage(LINEAGE.from_rows(rows), ids_after)
+    return Lineage(ROWS.from_rows(rows), ids_after)
 
 
 class _Entry(NamedTuple):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pipeline.classes import kernel
 from pipeline.classes.candidates import candidate_groups, orders
-from pipeline.classes.similarity import Pairs, shingle_sets
+from pipeline.classes.similarity import Pairs, ShingleSets, components_of, join_sets, shingle_sets, taken
 
 MEMBERS_COMPARED = 400
 """In clusters of more bodies not all pairs are compared, so that the time does not grow with their square."""
@@ -52,6 +52,7 @@ def link(
     standing: NDArray[np.int64],
     threshold: float,
     threads: int = 1,
+    refused: NDArray[np.int64] | None = None,
 ) -> Linked:
     """Join the eligible rows whose exact similarity is at least ``threshold``, among those that share a band.
 
@@ -64,14 +65,17 @@ def link(
         standing: for each row a number; a cluster is shown by the row with the smallest.
         threshold: least Jaccard similarity that joins.
         threads: how many to use; the result is the same for every number.
+        refused: pairs of rows that are joined by no similarity of their own, shape (pairs, 2), left below right.
     """
+    refused = np.empty((0, 2), np.int64) if refused is None else refused
     groups = candidate_groups(keys, eligible)
     labels = np.arange(len(groups), dtype=np.int64)
     to_shown = np.ones(len(groups))
     lowest: dict[int, float | None] = {}
     pairs, similarities = [np.empty((0, 2), np.int64)], [np.empty(0)]
     with ThreadPoolExecutor(max(threads, 1)) as pool:
-        for part in pool.map(lambda rows: _link_part(bodies, keys, standing, threshold, rows), _parts(bodies, groups)):
+        parts = _parts(bodies, groups)
+        for part in pool.map(lambda rows: _link_part(bodies, keys, standing, threshold, refused, rows), parts):
             labels[part.rows] = part.labels
             to_shown[part.rows] = part.to_shown
             lowest.update(part.lowest)
@@ -101,6 +105,7 @@ def _link_part(
     keys: NDArray[np.uint64],
     standing: NDArray[np.int64],
     threshold: float,
+    refused: NDArray[np.int64],
     rows: NDArray[np.int64],
 ) -> _Part:
     rows = np.sort(rows)
@@ -109,6 +114,7 @@ def _link_part(
     parents = np.arange(rows.size, dtype=np.int64)
     floor, ceiling = max(threshold - NEAR, 0.0), threshold + NEAR
     pairs, similarity = kernel.link(own_keys, orders(own_keys), *sets, threshold, floor, parents)
+    _part_refused(sets, threshold, np.searchsorted(rows, refused[np.isin(refused, rows).all(axis=1)]), parents)
     apart = parents[pairs[:, 0]] != parents[pairs[:, 1]]  # those that were joined after all are compared again below
 
     joined = np.bincount(parents, minlength=1)[parents] > 1
@@ -131,3 +137,24 @@ def _link_part(
             rows[np.concatenate((pairs[apart], inside))], np.concatenate((similarity[apart], inside_similarity))
         ),
     )
+
+
+def _part_refused(sets: ShingleSets, threshold: float, refused: NDArray[np.int64], parents: NDArray[np.int64]) -> None:
+    """Join the clusters that hold a refused pair anew, without the edge between its two rows."""
+    for label in np.unique(parents[refused[parents[refused[:, 0]] == parents[refused[:, 1]]]]):
+        members = np.flatnonzero(parents == label)
+        pairs = join_sets(taken(sets, members), threshold).rows
+        kept = pairs[~_among(members[pairs], refused)]
+        parents[members] = members[components_of(kept, members.size)]
+
+
+def undecided(pairs: Pairs, refused: NDArray[np.int64]) -> Pairs:
+    """Return the pairs that nobody refused."""
+    kept = ~_among(pairs.rows, refused)
+    return Pairs(pairs.rows[kept], pairs.similarity[kept])
+
+
+def _among(pairs: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Say which pairs are among those wanted."""
+    listed = set(map(tuple, wanted.tolist()))
+    return np.array([tuple(pair) in listed for pair in pairs.tolist()], dtype=np.bool_)

@@ -52,9 +52,27 @@ def join(bodies: pa.Array | pa.ChunkedArray, eligible: NDArray[np.bool_], thresh
         ValueError: the threshold is not above 0 and at most 1.
     """
     rows = np.flatnonzero(eligible)
-    pairs, similarity, _ = _joined(shingle_sets(bodies.take(pa.array(rows))), threshold, linking=False)
+    pairs, similarity = join_sets(shingle_sets(bodies.take(pa.array(rows))), threshold)
+    return Pairs(rows[pairs], similarity)
+
+
+def join_sets(sets: ShingleSets, threshold: float) -> Pairs:
+    """Return every pair of sets, by their numbers, whose similarity is at least ``threshold``.
+
+    Raises:
+        ValueError: the threshold is not above 0 and at most 1.
+    """
+    pairs, similarity, _ = _joined(sets, threshold, linking=False)
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
-    return Pairs(rows[pairs[order]], similarity[order])
+    return Pairs(pairs[order], similarity[order])
+
+
+def taken(sets: ShingleSets, which: NDArray[np.int64]) -> ShingleSets:
+    """Return some of the sets, in the order of ``which``."""
+    parts = [sets.elements[sets.starts[one] : sets.starts[one + 1]] for one in which.tolist()]
+    starts = np.zeros(len(parts) + 1, np.int64)
+    np.cumsum([part.size for part in parts], out=starts[1:])
+    return ShingleSets(np.concatenate([sets.elements[:0], *parts]), starts)
 
 
 def components(bodies: pa.Array | pa.ChunkedArray, eligible: NDArray[np.bool_], threshold: float) -> NDArray[np.int64]:

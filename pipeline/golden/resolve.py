@@ -141,6 +141,17 @@ def resolve(golden: GoldenSet, entries: pa.Table, earlier: Callable[[], Earlier]
     return ResolvedSet(golden, tuple(_resolved(item, corpus) for item in golden.items))
 
 
+def resolve_known(golden: GoldenSet, entries: pa.Table) -> ResolvedSet:
+    """Return what each item names among ``entries``, of a set of which ``resolve`` found every row to name something.
+
+    Args:
+        golden: the set.
+        entries: as for ``resolve``; their classes may be others than those that the rows were checked against.
+    """
+    corpus = _Corpus(entries)
+    return ResolvedSet(golden, tuple(_resolved(item, corpus) for item in golden.items))
+
+
 def unresolved(golden: GoldenSet, entries: pa.Table, earlier: Callable[[], Earlier] = dict) -> list[Unresolved]:
     """Return every string of the set that names nothing in a corpus, in the order of the rows, with candidates."""
     return _all_unresolved(golden, _Corpus(entries), earlier)

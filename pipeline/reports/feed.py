@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from pydantic import Field, JsonValue
 
+from pipeline.classes.group import CorpusEntry
+from pipeline.classes.lineage import ROWS, LineageRow
 from pipeline.errors import BadInput, Fault, MissingArtifact
 from pipeline.records import Record, Table, parquet_bytes
 from pipeline.store import Stage, Store, canonical_json, digest
@@ -24,7 +26,7 @@ from pipeline.taps.snapshot import TapState
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FEED = Stage("feed", 5)
+FEED = Stage("feed", 6)
 """Version of the published form: tables, page and charts."""
 
 StepSource = Literal["computed", "fetched", "store"]
@@ -58,6 +60,31 @@ class StageRow(Record):
     version: int = Field(description="Version of the stage.")
 
 
+class NearDuplicateFacts(Record):
+    """The near-duplicates of a run in numbers, and how good the candidates were that they were found by."""
+
+    clusters: int = Field(description="Near-duplicate clusters, joined by verified similarity.")
+    clusters_copies: int = Field(description="Those read as copies of one skill.")
+    clusters_family: int = Field(description="Those read as template families.")
+    clusters_vetoed: int = Field(description="Those with confusable names, which only a person may join.")
+    clusters_chained: int = Field(description="Those of which two bodies are below the threshold.")
+    bodies: int = Field(description="Distinct bodies in clusters.")
+    entries: int = Field(description="Entries that have one of them.")
+    eligible: int = Field(description="Distinct bodies that were compared: not empty, and no alias stubs.")
+    unverified_clusters: int = Field(description="Clusters that candidates alone would make, unverified.")
+    unverified_bodies: int = Field(description="Bodies in those.")
+    exact_pairs: int = Field(description="Pairs at the threshold or above it, by the exact join over all pairs.")
+    exact_bodies: int = Field(description="Bodies in the clusters of the exact join.")
+    astray: int = Field(description="Bodies whose cluster is not that of the exact join.")
+    lsh_candidates: int = Field(description="Pairs that locality-sensitive hashing proposes.")
+    lsh_recall: float | None = Field(description="Share of the pairs of the exact join among them; null without any.")
+    lsh_precision: float | None = Field(description="Share of them that the exact join has; null without any.")
+    families: int = Field(description="Template families, sought at a lower similarity.")
+    families_bodies: int = Field(description="Distinct bodies in families.")
+    families_entries: int = Field(description="Entries that have one of them.")
+    families_largest: int = Field(description="Bodies of the largest family.")
+
+
 class RunRow(Record):
     """An evaluation: everything that identifies it, and its counts."""
 
@@ -67,11 +94,25 @@ class RunRow(Record):
     entries: int = Field(description="Entries in the corpus.")
     classes: int = Field(description="Content classes; each empty body is one.")
     class_rule: str = Field(description="The class rule in force.")
+    near_duplicates: NearDuplicateFacts = Field(description="Near-duplicate clusters in numbers.")
     engines: list[EngineRow] = Field(description="Engines that are configured, and whether they ran.")
     golden_sets: list[GoldenSetRow] = Field(description="Golden sets that were scored.")
     stages: list[StageRow] = Field(description="Version of each stage.")
     configuration: str = Field(description="Options that can change a result, as canonical JSON.")
     status: str = Field(description="`ok`: published runs are whole.")
+
+
+class EntryRow(CorpusEntry):
+    """An entry in a run."""
+
+    cluster_id: str | None = Field(description="The near-duplicate cluster of its body; null where it is in none.")
+
+
+class TransitionRow(LineageRow):
+    """What became of an entry or a cluster between two runs that were the latest one after the other."""
+
+    run_before: str = Field(description="The earlier run.")
+    run_after: str = Field(description="The later run.")
 
 
 class PassedOver(Record):
@@ -147,6 +188,8 @@ class NightRow(Record):
 
 
 RUNS = Table("runs", RunRow, ("run_id",))
+ENTRIES = Table("entries", EntryRow, ("tap", "path"))
+LINEAGE = Table("lineage", TransitionRow, ROWS.key)
 TAPS = Table("taps", TapRow, ("run_id", "tap"))
 NIGHTS = Table("nights", NightRow, ("night",))
 
@@ -306,6 +349,22 @@ def summary(steps: Sequence[Step]) -> list[NightStep]:
     ]
 
 
+def with_clusters(entries: pa.Table, members: pa.Table) -> pa.Table:
+    """Put the near-duplicate cluster of each entry beside it.
+
+    Args:
+        entries: rows of ``CorpusEntry``.
+        members: columns body_sha256, each once, and cluster_id.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    places = pc.index_in(entries["body_sha256"], value_set=members["body_sha256"].combine_chunks())
+    clusters = members["cluster_id"].combine_chunks().take(places.combine_chunks())
+    columns = {name: entries[name] for name in entries.column_names}
+    return pa.Table.from_pydict({**columns, "cluster_id": clusters}, schema=ENTRIES.schema)
+
+
 def night_file(store: Store, night: str) -> Path:
     """Return where the night is published."""
     return store.feed / "nights" / f"{night}.parquet"
@@ -330,7 +389,7 @@ def run_id_of(identity: Mapping[str, JsonValue]) -> str:
 
 
 def publish(store: Store, run_id: str, files: Mapping[str, bytes]) -> Path:
-    """Publish a run by one rename of its folder, then point ``latest.json`` to it; return the folder.
+    """Publish a run by one rename of its folder; return the folder. ``latest.json`` does not name it yet.
 
     A folder of this run that is not whole, say after a power cut, is replaced.
     """
@@ -339,7 +398,7 @@ def publish(store: Store, run_id: str, files: Mapping[str, bytes]) -> Path:
         store.discard(folder)
     sizes = {name: len(data) for name, data in sorted(files.items())}
     store.publish({**files, "sizes.json": canonical_json(sizes).encode("utf-8")}, folder)
-    return point_to(store, run_id)
+    return folder
 
 
 def is_whole(store: Store, run_id: str) -> bool:
@@ -360,6 +419,44 @@ def point_to(store: Store, run_id: str) -> Path:
     if not latest.exists() or latest.read_bytes() != text:
         store.replace(latest, text)
     return run_folder(store, run_id)
+
+
+def follows(store: Store, run_id: str) -> str | None:
+    """Return the run that ``latest.json`` names while ``run_id`` is about to take its place; None where none is."""
+    try:
+        latest = Latest.model_validate_json((store.feed / "latest.json").read_bytes()).run_id
+    except (FileNotFoundError, ValueError):
+        return None
+    return latest if latest != run_id and is_whole(store, latest) else None
+
+
+def lineage_files(store: Store, run_id: str = "*") -> list[Path]:
+    """Return the published lineages that led to a run, or all, in the order of their nights."""
+    return sorted((store.feed / "lineage").glob(f"*.*.{run_id}.parquet"))
+
+
+def lineage_file(store: Store, night: str, before: str, after: str) -> Path:
+    """Return where the lineage from one run to the next is published."""
+    return store.feed / "lineage" / f"{night}.{before}.{after}.parquet"
+
+
+def carried_ids(store: Store, run_id: str) -> dict[str, str]:
+    """Return the lineage id of each cluster of a published run, by its own id, as the last night left them.
+
+    Empty for a run that followed none: its clusters go by their own ids.
+    """
+    import pyarrow.parquet as pq
+
+    files = lineage_files(store, run_id)
+    if not files:
+        return {}
+    rows = pq.ParquetFile(files[-1]).read(["subject", "event", "cluster_after", "lineage_id"]).to_pylist()
+    named = (row for row in rows if row["subject"] == "cluster" and row["event"] in _NAMING)
+    return {row["cluster_after"]: row["lineage_id"] for row in named}
+
+
+_NAMING = ("kept", "born", "split")
+"""Events of a cluster whose lineage id is the one that it goes by from then on; each cluster has one of them."""
 
 
 def find_run(store: Store, wanted: str | None) -> str:

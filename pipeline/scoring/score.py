@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import JsonValue
 
 from pipeline.catalog.flags import language_of
-from pipeline.golden.resolve import ResolvedSet
+from pipeline.golden.resolve import ResolvedSet, resolve_known
 from pipeline.records import Table
 from pipeline.scoring.duplicates import DUPLICATE_TAX, tax_rows
 from pipeline.scoring.grade import Grading, Hit, judged_wrong
@@ -29,6 +29,7 @@ from pipeline.scoring.means import (
     reason,
     score_item,
 )
+from pipeline.scoring.near import NEAR_METRICS, NO_COPIES, Copies, joined_classes, near_metric_rows
 from pipeline.scoring.rows import ITEMS, METRICS, RANKINGS, ItemRow, MetricRow, MetricValue, RankingRow
 from pipeline.scoring.sensitivity import SENSITIVITY, lookup, sensitivity_rows
 
@@ -40,7 +41,7 @@ __all__ = ["HEADLINE", "ITEMS", "METRICS", "RANKINGS", "TABLES", "Scored", "scor
 HEADLINE = ("recall@10", "hit@1", "mrr@100", "ndcg@10")
 SHOWN = 10
 """How many first hits are looked at for locale copies in another language."""
-TABLES = (RANKINGS, ITEMS, METRICS, DUPLICATE_TAX, SENSITIVITY)
+TABLES = (RANKINGS, ITEMS, METRICS, NEAR_METRICS, DUPLICATE_TAX, SENSITIVITY)
 """What a set's scores under an engine consist of."""
 
 
@@ -51,6 +52,7 @@ class Scored:
     rankings: pa.Table
     items: pa.Table
     metrics: pa.Table
+    near_metrics: pa.Table
     duplicate_tax: pa.Table
     sensitivity: pa.Table
     headline: tuple[MetricRow, ...]
@@ -110,6 +112,7 @@ def score_run(
     engine: str,
     corpus: str,
     class_rule: str,
+    near: Copies = NO_COPIES,
 ) -> Scored:
     """Score what one engine ranked for the items of one golden set.
 
@@ -119,10 +122,11 @@ def score_run(
             an item without a row abstained, and scores 0.
         queries: columns query_id, unknown_words, empty_query, tied_at_1, tied_at_10, tied_at_100; an item without a
             row has none of them.
-        entries: columns tap, path, slug, locale, homonyms of the corpus that was ranked.
+        entries: the corpus that was ranked, with the columns of ``CorpusEntry``.
         engine: name of the engine.
         corpus: digest of the corpus.
         class_rule: the class rule in force.
+        near: which bodies are copies of each other but for small edits.
 
     Raises:
         ValueError: hits or queries are not of this set.
@@ -132,16 +136,16 @@ def score_run(
     if strangers:
         raise ValueError(f"hits or queries that {resolved.golden.name} does not ask: {sorted(strangers)}")
     run = Run(corpus, class_rule, resolved.golden.name, resolved.golden.digest, engine)
+    ranked = {query: [Hit(hit.class_id, hit.slug) for hit in ranking] for query, ranking in rankings.items()}
     scores: dict[Grading, list[ItemScore]] = {
-        grading: [
-            score_item(one, grading, [Hit(hit.class_id, hit.slug) for hit in rankings.get(one.item.query_id, ())])
-            for one in resolved.items
-        ]
+        grading: [score_item(one, grading, ranked.get(one.item.query_id, ())) for one in resolved.items]
         for grading in GRADINGS
     }
     means = [row for grading in GRADINGS for row in metric_rows(run, grading, scores[grading])]
     taps = {query_id: [hit.tap for hit in ranking] for query_id, ranking in rankings.items()}
     locales = _locales(entries)
+    becomes = joined_classes(entries, near)
+    again = resolve_known(resolved.golden, _under(entries, becomes)) if becomes else resolved
     return Scored(
         RANKINGS.from_rows(
             row for score in scores["row"] for row in _hit_rows(run, score, rankings.get(score.item.query_id, ()))
@@ -153,6 +157,7 @@ def score_run(
             for query_id in [score.item.query_id]
         ),
         METRICS.from_rows(means),
+        NEAR_METRICS.from_rows(near_metric_rows(run, again, ranked, becomes, means)),
         DUPLICATE_TAX.from_rows(row for grading in GRADINGS for row in tax_rows(run, grading, scores[grading], taps)),
         SENSITIVITY.from_rows(sensitivity_rows(run, scores["row"], _ambiguous(entries))),
         tuple(row for row in means if row.facet == "all" and row.treatment == TREATMENT and row.metric in HEADLINE),
@@ -176,6 +181,14 @@ def _rankings(hits: pa.Table) -> dict[str, list[Ranked]]:
 def _queries(queries: pa.Table) -> dict[str, Query]:
     rows: list[dict[str, Any]] = queries.select(["query_id", *Query._fields]).to_pylist()
     return {row.pop("query_id"): Query(**row) for row in rows}
+
+
+def _under(entries: pa.Table, becomes: Mapping[str, str]) -> pa.Table:
+    """Return the entries with their classes joined."""
+    import pyarrow as pa
+
+    ids = [becomes.get(class_id, class_id) for class_id in entries["class_id"].to_pylist()]
+    return entries.set_column(entries.schema.get_field_index("class_id"), "class_id", pa.array(ids, pa.string()))
 
 
 def _locales(entries: pa.Table) -> dict[tuple[str, bytes], str]:
