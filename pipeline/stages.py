@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
@@ -19,7 +19,7 @@ from pipeline.catalog.entries import CATALOG, EntryFacts
 from pipeline.classes import CLUSTER, SIGN, WHOLE, Shard
 from pipeline.classes.group import CLASSES
 from pipeline.config import sources_of
-from pipeline.engines import INDEX, RANK, Answer, Borrower, IndexEngine, Lent, Query
+from pipeline.engines import INDEX, RANK, Answer, Borrower, IndexEngine, Lent, Query, RememberingEngine
 from pipeline.errors import BadInput, Fault
 from pipeline.golden.items import RESOLVE, GoldenSet, read_golden_set
 from pipeline.records import Record
@@ -32,6 +32,7 @@ from pipeline.taps.taplist import Tap, TapList, corpus_digest
 from pipeline.workspace import (
     CORPUS,
     Corpus,
+    Facts,
     Made,
     Told,
     Workspace,
@@ -51,6 +52,7 @@ from pipeline.workspace import (
     in_order,
     index_inputs,
     kept_signatures,
+    known_parts,
     rank_inputs,
     read,
     resolve_inputs,
@@ -287,15 +289,33 @@ def index(workspace: Workspace, corpus: Corpus, engine: str) -> list[Artifact]:
     built = workspace.settings.engines[engine]
     if not isinstance(built, IndexEngine):
         return []
+    known = cache(partial(known_parts, workspace, built)) if isinstance(built, RememberingEngine) else None
     return [
-        _index_tap(workspace, tap, made, engine, built) for tap, made in zip(corpus.taps, corpus.catalogs, strict=True)
+        _index_tap(workspace, tap, made, engine, built, known)
+        for tap, made in zip(corpus.taps, corpus.catalogs, strict=True)
     ]
 
 
-def _index_tap(workspace: Workspace, tap: Tap, made: Artifact, engine: str, built: IndexEngine) -> Artifact:
-    def make() -> Made:
+def _index_tap(
+    workspace: Workspace,
+    tap: Tap,
+    made: Artifact,
+    engine: str,
+    built: IndexEngine,
+    known: Callable[[], dict[bytes, bytes]] | None,
+) -> Artifact:
+    """Index one tap. ``known`` is asked only where something is to be indexed, and learns what that holds."""
+
+    def make() -> Made | Told:
         documents = read(workspace, made, "entries.parquet", ["slug", "description", "body"])
-        return {"index.arrow": built.index_tap(documents)}, {"entries": documents.num_rows}
+        facts: Facts = {"entries": documents.num_rows}
+        if known is None:
+            return {"index.arrow": built.index_tap(documents)}, facts
+        remembering, parts = cast(RememberingEngine, built), known()
+        before = len(parts)
+        data = remembering.index_tap(documents, parts)
+        parts.update(remembering.parts(data))
+        return {"index.arrow": data}, facts, f"{len(parts) - before} new texts"
 
     return workspace.once(INDEX, f"{engine} {tap.name}", index_inputs(made, built), make)
 

@@ -16,7 +16,7 @@ from pipeline.classes.families import FAMILY_THRESHOLD
 from pipeline.classes.group import CLASSES
 from pipeline.classes.signatures import SCHEME
 from pipeline.config import Settings, sources_of
-from pipeline.engines import INDEX, RANK, IndexEngine, fingerprint
+from pipeline.engines import INDEX, RANK, IndexEngine, RememberingEngine, fingerprint
 from pipeline.golden.items import RESOLVE, GoldenSet, read_golden_set
 from pipeline.reports.feed import FEED, Night, Step, StepSource
 from pipeline.scoring import SCORE
@@ -272,6 +272,15 @@ def earlier_bodies(workspace: Workspace) -> dict[tuple[str, bytes], list[str]]:
         return manifest.committed or "", manifest.pin
 
     return bodies_in(workspace, sorted(catalogs, key=latest_first, reverse=True))
+
+
+def known_parts(workspace: Workspace, engine: RememberingEngine) -> dict[bytes, bytes]:
+    """Return what the stored indexes that an engine would make alike hold of each text, by the digest of the text."""
+    known: dict[bytes, bytes] = {}
+    for made in workspace.store.stored(INDEX):
+        if made.inputs["index"] == engine.index_inputs():
+            known.update(engine.parts(workspace.store.read(made, "index.arrow")))
+    return known
 
 
 def read(workspace: Workspace, made: Artifact, file: str, columns: Sequence[str] | None = None) -> pa.Table:

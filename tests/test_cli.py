@@ -150,7 +150,7 @@ def test_score_shows_its_measures(assay: Assay, config: Path, stored: Path) -> N
     assert "recall@10" in assay("score", "--config", config, "--store", stored).out
 
 
-HEAVY = "pandas,numba,datasketch,scipy,vl_convert,rank_bm25,airflow,numpy"
+HEAVY = "pandas,numba,datasketch,scipy,vl_convert,rank_bm25,airflow,numpy,onnxruntime,tokenizers,safetensors"
 
 
 def test_an_unchanged_run_loads_nothing_heavy_but_what_writes_the_night(config: Path, stored: Path) -> None:

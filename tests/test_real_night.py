@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.conftest import PROJECT
+from tests.engines.sentence_models import carried_model
 
 pytestmark = [pytest.mark.corpora, pytest.mark.slow, pytest.mark.xdist_group("corpora")]
 
@@ -33,8 +34,11 @@ PUBLISHED = {
 }
 
 
-def night(taps: Path, golden: Path, store: Path) -> subprocess.CompletedProcess[str]:
-    options = ["--config", PROJECT / "config" / "assay.toml", "--taps", taps, "--golden", golden, "--store", store]
+CONFIG = PROJECT / "config" / "assay.toml"
+
+
+def night(taps: Path, golden: Path, store: Path, config: Path = CONFIG) -> subprocess.CompletedProcess[str]:
+    options = ["--config", config, "--taps", taps, "--golden", golden, "--store", store]
     command = [sys.executable, "-m", "pipeline.cli", "run", *options, "--engines.bm25.tokenizer", "ascii", "--json"]
     return subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
 
@@ -115,3 +119,25 @@ def test_an_unchanged_night_recomputes_nothing(whole: tuple[Path, Any], registri
     done = night(registries / "taps.toml", corpora.parent / "golden" / "natural.jsonl", whole[0])
     assert {step["stage"]: step["computed"] for step in json.loads(done.stdout)["steps"]}["index"] == 0
     assert sum(step["computed"] for step in json.loads(done.stdout)["steps"]) == 0
+
+
+def test_the_published_figures_of_a_sentence_model_and_its_fusion_hold_to_four_decimals(
+    whole: tuple[Path, Any], registries: Path, corpora: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "assay.toml"
+    path = carried_model(tmp_path / "wordllama")
+    config.write_text(f'[engines.bm25]\n[engines.dense]\npath = "{path}"\n[engines.hybrid]\nof = ["bm25", "dense"]\n')
+    done = night(registries / "taps.toml", corpora.parent / "golden" / "natural.jsonl", whole[0], config)
+    assert done.returncode == 0, done.stderr
+    headline = json.loads(done.stdout)["headline"]
+    order = ("recall@10", "hit@1", "mrr@100", "ndcg@10")
+    found = {
+        row["engine"]: tuple(round(row["values"][name], 4) for name in order)
+        for row in headline
+        if row["grading"] == "row"
+    }
+    assert found == {
+        "bm25": PUBLISHED["all", "row"],
+        "dense": (0.3111, 0.0444, 0.1179, 0.1542),
+        "hybrid": (0.4111, 0.2222, 0.2733, 0.2961),
+    }

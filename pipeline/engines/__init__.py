@@ -2,7 +2,8 @@
 
 ``text.py`` says what a word is; ``kernel.py`` holds the machine loops; ``characters.py`` is the character table that
 they read; ``index.py`` makes the index of one tap, and ``lexical.py`` joins taps into one corpus of words, for the
-engines in ``bm25.py`` and ``okapi.py``; ``runfile.py`` takes the ranking of an outside system; ``hybrid.py`` fuses two
+engines in ``bm25.py`` and ``okapi.py``; ``embedding.py`` reads a sentence model from disk, for the engine in
+``dense.py``; ``runfile.py`` takes the ranking of an outside system; ``hybrid.py`` fuses two
 rankings; ``plugins.py`` finds the engines of others; ``ranking.py`` turns any engine's scores into ranked classes. An
 engine knows nothing of golden sets: it is given documents and queries. This module imports nothing heavy, so that an
 unchanged night need not load an engine to know what it would do.
@@ -35,6 +36,7 @@ ENGINES: dict[str, str] = {
     "bm25": "pipeline.engines.bm25:Bm25",
     "bm25-okapi": "pipeline.engines.okapi:Okapi",
     "metadata": "pipeline.engines.bm25:Metadata",
+    "dense": "pipeline.engines.dense:Dense",
     "hybrid": "pipeline.engines.hybrid:Hybrid",
     "run-file": "pipeline.engines.runfile:RunFile",
 }
@@ -140,6 +142,22 @@ class IndexEngine(Engine, Protocol):
 
     def retriever(self, indexes: Sequence[bytes | memoryview | pa.Buffer]) -> Retriever:
         """Join the indexes of taps, in the order of the corpus, into one corpus."""
+        ...
+
+
+@runtime_checkable
+class RememberingEngine(IndexEngine, Protocol):
+    """An engine for which the index of a text is dear, so that what an index holds is never made again.
+
+    What is known must change the work alone, never the bytes.
+    """
+
+    def parts(self, index: bytes | memoryview | pa.Buffer) -> Mapping[bytes, bytes]:
+        """Return what an index, made with the same `index_inputs`, holds of each text, by the digest of the text."""
+        ...
+
+    def index_tap(self, entries: pa.Table, known: Mapping[bytes, bytes] = ...) -> bytes:
+        """Index as any engine does, with what `parts` found in earlier indexes, of any tap."""
         ...
 
 
