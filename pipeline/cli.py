@@ -29,6 +29,7 @@ from pipeline.terminal import (
     headline_table,
     not_run_as_json,
     out,
+    show_checks,
     show_explained,
     show_line,
     show_night,
@@ -269,6 +270,18 @@ def _engines(workspace: Workspace, name: str | None) -> list[str]:
         reason = workspace.settings.not_run[name]
         raise BadInput([Fault("--engine", f"{name} is not run: {reason}", "mend that, or choose another")])
     return workspace.settings.running if name is None else [name]
+
+
+@app.command
+def checks(*, options: Options = Options()) -> None:
+    """Hold a sample of the corpus's text against what other packages make of it.
+
+    Example: assay checks --json
+    """
+    with _opened(options) as workspace:
+        at = stages.place(workspace)
+        rows = stages.checks_of(stages.checks(workspace, at.corpus, at.grouped, at.sets))
+    _print(options, [row.model_dump() for row in rows], lambda: show_checks(rows))
 
 
 @app.command(name="worksheet")

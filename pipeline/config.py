@@ -107,6 +107,11 @@ class Settings:
         """The names of the engines that can run, in order."""
         return sorted(self.engines.keys() - self.not_run.keys())
 
+    @property
+    def engines_that_run(self) -> dict[str, Engine]:
+        """The engines that can run, by name."""
+        return {name: self.engines[name] for name in self.running}
+
     def cluster_decisions(self) -> ClusterDecisions:
         """Read what people decided about near-duplicates.
 

@@ -85,6 +85,13 @@ def evaluate(context: Context, night: str, engine: str) -> list[str]:
         return [made.key for made in stages.evaluate(workspace, at.corpus, at.grouped, engine, at.sets)]
 
 
+def checks(context: Context, night: str) -> str:
+    """Hold a sample of today's text against other packages; return the artifact's key."""
+    with _workspace(context, night) as workspace:
+        at = stages.place(workspace)
+        return stages.checks(workspace, at.corpus, at.grouped, at.sets).key
+
+
 def publish(context: Context, night: str) -> str:
     """Publish the run; return its id, which is also what the feed's asset carries."""
     with _workspace(context, night) as workspace:

@@ -17,6 +17,7 @@ from pipeline.workspace import (
     Files,
     Workspace,
     engine_fingerprint,
+    find_checks,
     find_scores,
     find_snapshot,
     identity_of,
@@ -47,6 +48,7 @@ def run_files(
     scores = find_scores(workspace, corpus, grouped, sets)
     for name in ("rankings", "items", "metrics", "duplicate_tax", "sensitivity"):
         tables[name] = with_run_id(_joined(workspace, scores, RUN_TABLES[name]), run_id)
+    tables["checks"] = with_run_id(read(workspace, find_checks(workspace, corpus, sets), "checks.parquet"), run_id)
     page = render(tables)
     files = {f"{name}.parquet": parquet_bytes(table) for name, table in tables.items()}
     return {**files, "report.html": page.html, **page.images}

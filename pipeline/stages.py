@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 from pydantic import Field
 
 from pipeline.catalog.entries import CATALOG, EntryFacts
+from pipeline.checks import CHECKS, CheckRow, Sample
 from pipeline.classes.group import CLASSES
 from pipeline.config import sources_of
 from pipeline.engines import INDEX, RANK, Answer, Borrower, IndexEngine, Lent, Query
@@ -35,10 +36,12 @@ from pipeline.workspace import (
     Workspace,
     asked_ids,
     catalog_inputs,
+    checks_inputs,
     classes_inputs,
     corpus_inputs,
     earlier_bodies,
     find_catalog,
+    find_checks,
     find_classes,
     find_corpus,
     find_scores,
@@ -74,6 +77,7 @@ STEPS = (
     StepDoc("index", "entries", "one index a tap", "assay rank"),
     StepDoc("rank", "indices, golden sets", "hits of each question, mirrors included", "assay rank"),
     StepDoc("score", "hits, golden sets", "rankings, items, metrics, duplicate tax, sensitivity", "assay score"),
+    StepDoc("checks", "entries, golden sets", "that another package scores a sample alike", "assay checks"),
     StepDoc("feed", "all of these", "the published run and its report", "assay run"),
 )
 """The steps of a night, in order: what each reads and writes, and the command that repeats it."""
@@ -305,6 +309,50 @@ def score(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, 
     return workspace.once(SCORE, f"{engine} {golden.name}", inputs, make)
 
 
+def checks(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> Artifact:
+    """Hold a sample of today's text against what other packages make of it.
+
+    Reads the catalogues. Writes ``checks``, one row a check and subject; nothing where one fails, so that it is made
+    again in the next night.
+
+    Raises:
+        CheckFailed: a value differs; the question and the entry are named.
+    """
+
+    def make() -> Made:
+        from pipeline.checks import CHECK_ROWS
+        from pipeline.checks.peers import check_all
+
+        rows = check_all(_sample(workspace, corpus, grouped, sets), workspace.settings.engines_that_run)
+        return {"checks.parquet": CHECK_ROWS.to_bytes(CHECK_ROWS.from_rows(rows))}, {
+            "checks": [row.model_dump() for row in rows]
+        }
+
+    return workspace.once(CHECKS, corpus.digest[:12], checks_inputs(workspace, corpus, sets), make)
+
+
+def _sample(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> Sample:
+    """Draw the entries and questions that are checked."""
+    import pyarrow as pa
+
+    from pipeline.checks.peers import ASKED, SAMPLED, drawn
+
+    named = read(workspace, grouped, "entries.parquet", ["tap", "path"]).to_pydict()
+    names = [tap.encode() + b"\0" + path for tap, path in zip(named["tap"], named["path"], strict=True)]
+    chosen = drawn(names, corpus.digest, SAMPLED)
+    texts: list[pa.Table] = []
+    first = 0
+    for made in corpus.catalogs:
+        inside = [row - first for row in chosen if first <= row < first + count(made, "entries")]
+        first += count(made, "entries")
+        if inside or not texts:
+            columns = ["tap", "path_text", "slug", "description", "body"]
+            texts.append(read(workspace, made, "entries.parquet", columns).take(pa.array(inside, pa.int64())))
+    queries = [query for golden in sets for query in _queries(golden)]
+    asked = drawn([query.text.encode() for query in queries], corpus.digest, ASKED)
+    return Sample(pa.concat_tables(texts), [queries[place] for place in asked])
+
+
 def publish(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> Published:
     """Publish the run: its tables and its report by one rename, then ``latest.json``.
 
@@ -349,6 +397,8 @@ class Published(NamedTuple):
     headline: tuple[Headline, ...]
     not_run: Mapping[str, str]
     """Why an engine did not run, by name."""
+    checks: tuple[CheckRow, ...]
+    """What was held against other packages."""
 
 
 def published_as(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> Published:
@@ -359,13 +409,19 @@ def published_as(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: 
     """
     run_id = run_id_of(identity_of(workspace, corpus, sets))
     headline = headline_of(find_scores(workspace, corpus, grouped, sets))
-    return Published(run_id, run_folder(workspace.store, run_id), headline, workspace.settings.not_run)
+    checked_rows = checks_of(find_checks(workspace, corpus, sets))
+    return Published(run_id, run_folder(workspace.store, run_id), headline, workspace.settings.not_run, checked_rows)
 
 
 def headline_of(scores: Sequence[Artifact]) -> tuple[Headline, ...]:
     """Return the headline measures that scores left among their facts."""
     rows = [row for made in scores for row in cast("list[object]", made.facts["headline"])]
     return tuple(Headline.model_validate(row) for row in rows)
+
+
+def checks_of(made: Artifact) -> tuple[CheckRow, ...]:
+    """Return the rows that checks left among their facts."""
+    return tuple(CheckRow.model_validate(row) for row in cast("list[object]", made.facts["checks"]))
 
 
 class Place(NamedTuple):
@@ -464,6 +520,7 @@ def run(workspace: Workspace) -> Published:
     sets = resolve(workspace, grouped)
     for engine in workspace.settings.running:
         evaluate(workspace, whole, grouped, engine, sets)
+    checks(workspace, whole, grouped, sets)
     return publish(workspace, whole, grouped, sets)
 
 

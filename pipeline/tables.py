@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline.checks import CHECK_ROWS
 from pipeline.classes.decisions import ClusterDecision
 from pipeline.classes.group import CLASS_ROWS, CORPUS_ENTRIES
 from pipeline.config import Config
@@ -32,6 +33,7 @@ RUN_TABLES: dict[str, Table] = {
     "metrics": METRICS,
     "duplicate_tax": DUPLICATE_TAX,
     "sensitivity": SENSITIVITY,
+    "checks": CHECK_ROWS,
 }
 """Tables of a published run, `feed/run=<run_id>/<table>.parquet`. Each has the run's id as its first column."""
 

@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from pipeline.checks import CheckRow
 from pipeline.errors import AssayError, one_line
 from pipeline.reports.explained import (
     Explained,
@@ -91,6 +92,7 @@ def show_night(published: Published, night: NightRow) -> None:
     _show_some([f"{each.stage} {each.subject}: {each.detail}" for each in night.details])
     out.print(headline_table(published.headline))
     show_not_run(published.not_run)
+    show_checks(published.checks)
     made, served = sum(step.computed for step in steps), sum(step.served for step in steps)
     if not made:
         said = f"Nothing was recomputed: all {served} outputs came from the store"
@@ -153,6 +155,13 @@ def show_not_run(reasons: Mapping[str, str]) -> None:
     """Print why engines did not run; nothing where all did."""
     if reasons:
         show_rows("Not run", ("engine", "reason"), sorted(reasons.items()))
+
+
+def show_checks(checks: Iterable[CheckRow]) -> None:
+    """Print what was held against other packages, a line each."""
+    for row in checks:
+        worst = "nothing to compare" if row.worst_difference is None else f"at most {row.worst_difference:.1e} apart"
+        show_line(f"check   {row.check} of {row.subject} with {row.peer}: {row.detail}, {worst}")
 
 
 def not_run_as_json(reasons: Mapping[str, str]) -> list[dict[str, object]]:
@@ -330,6 +339,7 @@ def as_json(published: Published, night: NightRow) -> dict[str, object]:
         "details": [detail.model_dump() for detail in night.details],
         "headline": [row.model_dump() for row in published.headline],
         "not_run": dict(published.not_run),
+        "checks": [row.model_dump() for row in published.checks],
     }
 
 

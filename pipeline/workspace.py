@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from pydantic import JsonValue
 
 from pipeline.catalog.entries import CATALOG
+from pipeline.checks import CHECKS, peers
 from pipeline.classes.group import CLASSES
 from pipeline.config import Settings, sources_of
 from pipeline.engines import INDEX, RANK, IndexEngine, fingerprint
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 CORPUS = Stage("corpus", 1)
 
-STAGES = (SNAPSHOT, CATALOG, CORPUS, CLASSES, RESOLVE, INDEX, RANK, SCORE, FEED)
+STAGES = (SNAPSHOT, CATALOG, CORPUS, CLASSES, RESOLVE, INDEX, RANK, SCORE, CHECKS, FEED)
 """Every stage, in order. Their versions are part of a run's identity."""
 
 Files = dict[str, bytes]
@@ -160,6 +161,12 @@ def score_inputs(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine
     return {"rank": ranked, "engine": engine, "golden": golden.digest, "set": golden.name}
 
 
+def checks_inputs(workspace: Workspace, corpus: Corpus, sets: Sequence[GoldenSet]) -> Facts:
+    """Return what the checks of a night are derived from."""
+    asked: Facts = {golden.name: golden.digest for golden in sets}
+    return {"corpus": corpus.artifact.key, "golden": asked, "checks": peers.inputs(workspace.settings.engines_that_run)}
+
+
 def engine_fingerprint(workspace: Workspace, corpus: Pinned, engine: str) -> str:
     """Return the fingerprint of an engine over a corpus: with that of its package, and of the engines it reads."""
     settings = workspace.settings
@@ -195,6 +202,7 @@ def identity_of(workspace: Workspace, corpus: Pinned, sets: Sequence[GoldenSet])
         "not_run": dict(settings.not_run),
         "options": {engine: options_of(workspace, engine) for engine in sorted(settings.engines)},
         "golden": {golden.name: golden.digest for golden in sets},
+        "checks": peers.inputs(settings.engines_that_run),
         "qrels_position": 0,
         "stages": {stage.name: stage.version for stage in STAGES},
     }
@@ -278,3 +286,8 @@ def find_scores(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: S
         for engine in workspace.settings.running
         for golden in sets
     ]
+
+
+def find_checks(workspace: Workspace, corpus: Corpus, sets: Sequence[GoldenSet]) -> Artifact:
+    """Return the stored checks of a night; MissingArtifact where they were not made yet."""
+    return workspace.store.get(CHECKS, checks_inputs(workspace, corpus, sets), "assay checks")

@@ -17,7 +17,7 @@ from tests.conftest import PROJECT, Ended
 Assay = Callable[..., Ended]
 
 COMMANDS = [
-    *("run", "snapshot", "catalog", "classes", "rank", "score", "explain", "export", "worksheet"),
+    *("run", "snapshot", "catalog", "classes", "rank", "score", "explain", "export", "worksheet", "checks"),
     *("taps check", "taps relock", "taps refresh", "taps import", "schemas"),
 ]
 
@@ -64,7 +64,7 @@ def test_a_step_before_its_time_names_the_command_that_comes_first(assay: Assay,
 
 
 def test_the_steps_by_hand_make_what_a_run_makes(assay: Assay, config: Path, tmp_path: Path, finished: Path) -> None:
-    for step in ("snapshot", "catalog", "classes", "rank", "score"):
+    for step in ("snapshot", "catalog", "classes", "rank", "score", "checks"):
         ended = assay(step, "--config", config, "--store", tmp_path, "--json")
         assert ended.exit_code == 0, ended.err
         json.loads(ended.out)

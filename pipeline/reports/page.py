@@ -19,6 +19,7 @@ from pipeline.reports.grading import trust
 from pipeline.reports.reading import (
     GRADINGS,
     HEADLINE,
+    NOTHING,
     Cell,
     Feed,
     Row,
@@ -121,6 +122,7 @@ def render(tables: Mapping[str, pa.Table]) -> Page:
         ],
         figures=drawn,
         trust=trust(feed),
+        checks=[_checked(row) for row in feed.checks],
         failures=_failures(feed),
         unscored=_unscored(feed),
         unanswerable=_unanswerable(feed),
@@ -147,6 +149,31 @@ class First:
         new = id not in self._met
         self._met.add(id)
         return new
+
+
+class Checked(NamedTuple):
+    """What was held against another package."""
+
+    check: str
+    subject: str
+    peer: str
+    detail: str
+    worst: str
+    tolerance: str
+    outcome: str
+
+
+def _checked(row: Row) -> Checked:
+    worst = number_of(row, "worst_difference")
+    return Checked(
+        check=text_of(row, "check"),
+        subject=text_of(row, "subject"),
+        peer=text_of(row, "peer"),
+        detail=text_of(row, "detail"),
+        worst=NOTHING if worst is None else f"{worst:.1e}",
+        tolerance=f"{number_of(row, 'tolerance'):g}",
+        outcome="nothing to compare" if row["passed"] is None else "passed" if row["passed"] else "failed",
+    )
 
 
 def _counts(feed: Feed) -> list[tuple[str, int]]:
