@@ -112,7 +112,10 @@ def nightly_evaluation() -> None:
         return orchestration.evaluate(get_current_context(), night, engine)
 
     # After the engines, since a night that fails here is one to look into, and their work is kept.
-    @task(trigger_rule="none_failed", doc_md="Holds a sample against other packages. By hand: `assay checks`.")
+    @task(
+        trigger_rule="none_failed",
+        doc_md="Checks a sample with other packages, asks for names. By hand: `assay checks`.",
+    )
     def checks(night: str) -> str:
         from pipeline import orchestration
 

@@ -274,14 +274,18 @@ def _engines(workspace: Workspace, name: str | None) -> list[str]:
 
 @app.command
 def checks(*, options: Options = Options()) -> None:
-    """Hold a sample of the corpus's text against what other packages make of it.
+    """Hold a sample of the corpus's text against what other packages make of it, and ask engines for known items.
 
     Example: assay checks --json
     """
     with _opened(options) as workspace:
-        at = stages.place(workspace)
-        rows = stages.checks_of(stages.checks(workspace, at.corpus, at.grouped, at.sets))
-    _print(options, [row.model_dump() for row in rows], lambda: show_checks(rows))
+        made, asked = stages.check(workspace, stages.place(workspace))
+        checked, known = stages.checks_of(made), stages.known_items_of(asked)
+    machine = {
+        "checks": [row.model_dump() for row in checked],
+        "known_items": [row.model_dump(exclude={"misses"}) for row in known],
+    }
+    _print(options, machine, lambda: show_checks(checked, known))
 
 
 @app.command(name="worksheet")

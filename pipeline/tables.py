@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.checks import CHECK_ROWS
+from pipeline.checks.known import KNOWN_ITEM_ROWS
 from pipeline.classes.decisions import ClusterDecision
 from pipeline.classes.group import CLASS_ROWS, CORPUS_ENTRIES
 from pipeline.config import Config
@@ -34,6 +35,7 @@ RUN_TABLES: dict[str, Table] = {
     "duplicate_tax": DUPLICATE_TAX,
     "sensitivity": SENSITIVITY,
     "checks": CHECK_ROWS,
+    "known_items": KNOWN_ITEM_ROWS,
 }
 """Tables of a published run, `feed/run=<run_id>/<table>.parquet`. Each has the run's id as its first column."""
 

@@ -12,6 +12,7 @@ from pydantic import JsonValue
 
 from pipeline.catalog.entries import CATALOG
 from pipeline.checks import CHECKS, peers
+from pipeline.checks.known import KNOWN_ITEMS
 from pipeline.classes.group import CLASSES
 from pipeline.config import Settings, sources_of
 from pipeline.engines import INDEX, RANK, IndexEngine, fingerprint
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 CORPUS = Stage("corpus", 1)
 
-STAGES = (SNAPSHOT, CATALOG, CORPUS, CLASSES, RESOLVE, INDEX, RANK, SCORE, CHECKS, FEED)
+STAGES = (SNAPSHOT, CATALOG, CORPUS, CLASSES, RESOLVE, INDEX, RANK, SCORE, CHECKS, KNOWN_ITEMS, FEED)
 """Every stage, in order. Their versions are part of a run's identity."""
 
 Files = dict[str, bytes]
@@ -148,7 +149,7 @@ def rank_inputs(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine:
         "golden": golden.digest,
     }
     if isinstance(built, IndexEngine):
-        return {**inputs, "indices": [Store.key(INDEX, index_inputs(made, built)) for made in corpus.catalogs]}
+        return {**inputs, "indices": _index_keys(corpus, built)}
     sources: Facts = {
         source: Store.key(RANK, rank_inputs(workspace, corpus, grouped, source, golden)) for source in sources_of(built)
     }
@@ -165,6 +166,21 @@ def checks_inputs(workspace: Workspace, corpus: Corpus, sets: Sequence[GoldenSet
     """Return what the checks of a night are derived from."""
     asked: Facts = {golden.name: golden.digest for golden in sets}
     return {"corpus": corpus.artifact.key, "golden": asked, "checks": peers.inputs(workspace.settings.engines_that_run)}
+
+
+def known_items_inputs(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str) -> Facts:
+    """Return what the known items of an engine are derived from."""
+    built = workspace.settings.engines[engine]
+    return {
+        "engine": engine,
+        "fingerprint": engine_fingerprint(workspace, corpus, engine),
+        "classes": grouped.key,
+        "indices": _index_keys(corpus, built) if isinstance(built, IndexEngine) else [],
+    }
+
+
+def _index_keys(corpus: Corpus, built: IndexEngine) -> list[JsonValue]:
+    return [Store.key(INDEX, index_inputs(made, built)) for made in corpus.catalogs]
 
 
 def engine_fingerprint(workspace: Workspace, corpus: Pinned, engine: str) -> str:
@@ -291,3 +307,11 @@ def find_scores(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: S
 def find_checks(workspace: Workspace, corpus: Corpus, sets: Sequence[GoldenSet]) -> Artifact:
     """Return the stored checks of a night; MissingArtifact where they were not made yet."""
     return workspace.store.get(CHECKS, checks_inputs(workspace, corpus, sets), "assay checks")
+
+
+def find_known_items(workspace: Workspace, corpus: Corpus, grouped: Artifact) -> list[Artifact]:
+    """Return the stored known items of every engine that runs; MissingArtifact where they were not asked for yet."""
+    return [
+        workspace.store.get(KNOWN_ITEMS, known_items_inputs(workspace, corpus, grouped, engine), "assay checks")
+        for engine in workspace.settings.running
+    ]

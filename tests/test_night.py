@@ -75,7 +75,20 @@ def test_a_second_night_recomputes_nothing_says_so_and_leaves_the_feed_as_it_was
     assert feed_bytes(stored) == before
     night = read_night(Store(stored), only_night(stored))
     assert {step.stage: step.computed for step in night.steps} == dict.fromkeys(
-        ("snapshot", "catalog", "corpus", "classes", "resolve", "index", "rank", "score", "checks", "feed"), 0
+        (
+            "snapshot",
+            "catalog",
+            "corpus",
+            "classes",
+            "resolve",
+            "index",
+            "rank",
+            "score",
+            "checks",
+            "known-items",
+            "feed",
+        ),
+        0,
     )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -67,12 +66,3 @@ def check_all(sample: Sample, engines: Mapping[str, Engine]) -> list[CheckRow]:
             for row, disagreement in failed
         )
     return [outcome.row for outcome in outcomes]
-
-
-def drawn(names: Iterable[bytes], salt: str, size: int) -> list[int]:
-    """Return the places of at most ``size`` of ``names``, ascending: those whose digests with ``salt`` are smallest.
-
-    So the sample depends on neither order nor number; another corpus, as salt, brings other entries.
-    """
-    digests = [hashlib.sha256(salt.encode("utf-8") + b"\0" + name).digest() for name in names]
-    return sorted(sorted(range(len(digests)), key=digests.__getitem__)[:size])
