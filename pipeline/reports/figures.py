@@ -22,7 +22,7 @@ from pipeline.reports.reading import (
     text_of,
 )
 
-FACETS = ("kind", "mode", "question_type", "popularity", "dynamism", "split", "language")
+FACETS = ("kind", "mode", "question_type", "popularity", "dynamism", "split", "language", "target_tap")
 RANK_BANDS = ((1, 1), (2, 3), (4, 10), (11, 100))
 KINDS = {"skills": "skill", "rules": "rule", "workflows": "workflow"}
 MOST_BARS = 40
