@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pytest
@@ -13,7 +13,7 @@ from pipeline.reports.reading import Feed
 from tests.reports.conftest import Tables
 
 
-def with_taps(run: Tables, classes: dict[str, Sequence[str]]) -> Tables:
+def with_taps(run: Tables, classes: Mapping[str, Sequence[str]]) -> Tables:
     """A run whose taps hold entries of these classes, and nothing else of interest."""
     taps = [name for name, held in classes.items() for _ in held]
     rows = pa.table({"tap": taps, "class_id": [each for held in classes.values() for each in held]})
