@@ -86,6 +86,8 @@ def test_a_second_night_recomputes_nothing_says_so_and_leaves_the_feed_as_it_was
             "index",
             "rank",
             "score",
+            "checks",
+            "known-items",
             "feed",
         ),
         0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -52,6 +53,8 @@ class Resolved(NamedTuple):
     """Classes that its decisions include, sorted."""
     excluded: tuple[str, ...] = ()
     """Classes that its decisions exclude, sorted."""
+    taps: tuple[str, ...] = ()
+    """Taps of the entries that its exemplars name, or, without one, that carry its names; sorted, each once."""
 
     @property
     def decided(self) -> tuple[str, ...]:
@@ -273,7 +276,8 @@ def _rows_by(keys: Iterable[Key]) -> dict[Key, list[int]]:
 
 
 def _resolved(item: GoldenItem, corpus: _Corpus) -> Resolved:
-    classes = corpus.classes_of(row for exemplar in item.exemplar for row in corpus.exemplar(exemplar))
+    pinned = [row for exemplar in item.exemplar for row in corpus.exemplar(exemplar)]
+    classes = corpus.classes_of(pinned)
     named = [corpus.by_slug[name] for name in item.relevant]
     classes_by_name = [corpus.classes_of(rows) for rows in named]
     return Resolved(
@@ -286,6 +290,7 @@ def _resolved(item: GoldenItem, corpus: _Corpus) -> Resolved:
         lookup=bool(named) and all(len(found) == 1 for found in classes_by_name),
         included=_decided(item, corpus, include=True),
         excluded=_decided(item, corpus, include=False),
+        taps=tuple(sorted({corpus.tap[row] for row in pinned or itertools.chain.from_iterable(named)})),
     )
 
 
