@@ -75,6 +75,14 @@ def test_the_same_other_words_in_all_renamed_copies_are_no_slot() -> None:
     assert not template_of(Member(old, frozenset(["old"])), strangers).is_family
 
 
+def test_words_that_one_leaves_out_and_another_replaces_are_no_slot() -> None:
+    body = text(0, 40)
+    left_out, replaced = body.replace("w20 w21 w22 ", ""), body.replace("w20 w21 w22", "other words here")
+    strangers = [Member(left_out, frozenset(["one"])), Member(replaced, frozenset(["two"]))]
+    found = template_of(Member(body, frozenset(["shown"])), strangers)
+    assert (found.is_family, found.slots, found.aligned) == (False, [], 0.0)
+
+
 def test_one_renamed_member_among_many_versions_makes_no_family() -> None:
     shown = Member("use the alpha tool for all of it", frozenset(["alpha"]))
     versions = [Member(f"use the alpha tool for all of it {number}", frozenset(["alpha"])) for number in range(4)]
