@@ -14,7 +14,7 @@ from pipeline.classes import linking
 from pipeline.classes.bodies import distinct_bodies
 from pipeline.classes.candidates import Bands
 from pipeline.classes.clusters import CLUSTERS, MEMBERS, NEAR_PAIRS, NearDuplicateOptions, check_candidates
-from pipeline.classes.linking import link
+from pipeline.classes.linking import NEAR, link
 from pipeline.classes.signatures import sign
 from pipeline.classes.similarity import join
 from tests.classes.near import Row, company, digest, entries, near, text
@@ -228,11 +228,11 @@ def test_with_every_candidate_the_clusters_are_those_of_the_exact_join(rows: lis
 def test_with_every_candidate_the_near_pairs_are_those_of_the_exact_join(rows: list[Row]) -> None:
     bodies = distinct_bodies(entries(rows))
     digests, eligible = bodies["body_sha256"].to_pylist(), bodies["eligible"].to_numpy()
-    exact = join(bodies["body"], eligible, 0.7)
+    exact = join(bodies["body"], eligible, 0.8 - NEAR)
     expected = [
         (similarity, digests[left], digests[right])
         for (left, right), similarity in zip(exact.rows.tolist(), exact.similarity.tolist(), strict=True)
-        if similarity <= 0.9
+        if similarity <= 0.8 + NEAR
     ]
     pairs = near(rows, EVERYTHING).pairs.to_pylist()
     assert sorted((pair["similarity"], pair["left_body"], pair["right_body"]) for pair in pairs) == sorted(expected)
