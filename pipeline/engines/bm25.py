@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field, JsonValue
 
 from pipeline.engines import Answer, Query, Replacement
-from pipeline.engines.lexical import IndexedTaps, NameOptions, WordOptions, find, index_inputs, index_tap
+from pipeline.engines.lexical import Asked, IndexedTaps, NameOptions, WordOptions, find, index_inputs, index_tap
 from pipeline.engines.text import words
 from pipeline.records import Record
 
@@ -124,8 +124,9 @@ class Bm25Retriever:
             return {}
         encoded = sorted(word.encode("utf-8") for word in unknown if len(word) >= SHORTEST_PREFIX)
         frequencies: list[Counter[bytes]] = [Counter() for _ in encoded]
+        asked = Asked.of(encoded)
         for tap in self._corpus.taps:
-            firsts, ends, _ = find(tap, encoded)
+            firsts, ends, _ = find(tap, asked)
             for frequency, first, end in zip(frequencies, firsts.tolist(), ends.tolist(), strict=True):
                 for place in range(first, end):
                     frequency[tap.word(place)] += int(tap.starts[place + 1] - tap.starts[place])

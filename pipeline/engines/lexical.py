@@ -120,8 +120,9 @@ class IndexedTaps:
         encoded = sorted({word.encode("utf-8") for word in asked})
         places = np.full((len(encoded), len(self.taps)), -1, np.int64)
         df = np.zeros(len(encoded), np.int64)
+        packed = Asked.of(encoded)
         for number, tap in enumerate(self.taps):
-            firsts, _, exact = find(tap, encoded)
+            firsts, _, exact = find(tap, packed)
             places[exact, number] = firsts[exact]
             df[exact] += tap.starts[firsts[exact] + 1] - tap.starts[firsts[exact]]
         return {word.decode("utf-8"): Term(places[row], int(df[row])) for row, word in enumerate(encoded)}
@@ -167,17 +168,32 @@ class IndexedTaps:
         return np.bincount(df, minlength=1)
 
 
-def find(tap: TapIndex, encoded: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+class Asked(NamedTuple):
+    """Words to find, as the kernel takes them: packed once, found in many taps."""
+
+    text: NDArray[np.uint8]
+    """The words, UTF-8, one behind the other, and one byte more."""
+    word_at: NDArray[np.int64]
+    """Where each begins; one more than there are words."""
+
+    @classmethod
+    def of(cls, encoded: Sequence[bytes]) -> Self:
+        """Pack words."""
+        import numpy as np
+
+        word_at = np.zeros(len(encoded) + 1, np.int64)
+        np.cumsum([len(word) for word in encoded], out=word_at[1:])
+        return cls(np.frombuffer(b"".join(encoded) + b"\0", np.uint8), word_at)
+
+
+def find(tap: TapIndex, asked: Asked) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
     """Where each word would stand, the end of those that begin with it, and whether it is there."""
     import numpy as np
 
     from pipeline.engines import kernel
 
-    asked = np.frombuffer(b"".join(encoded) + b"\0", np.uint8)
-    asked_at = np.zeros(len(encoded) + 1, np.int64)
-    np.cumsum([len(word) for word in encoded], out=asked_at[1:])
-    firsts, ends = kernel.find(tap.text, tap.word_at, asked, asked_at)
+    firsts, ends = kernel.find(tap.text, tap.word_at, asked.text, asked.word_at)
     exact = firsts < ends
     lengths = tap.word_at[firsts[exact] + 1] - tap.word_at[firsts[exact]]
-    exact[exact] = lengths == np.diff(asked_at)[exact]
+    exact[exact] = lengths == np.diff(asked.word_at)[exact]
     return firsts, ends, exact

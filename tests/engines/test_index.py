@@ -154,6 +154,16 @@ def test_many_words_that_begin_alike_are_sorted() -> None:
     assert len(vocabulary) == 5000
 
 
+@given(
+    st.lists(st.text("ab", min_size=2, max_size=4).map(lambda end: end * 30) | st.text("ab", min_size=2), max_size=30)
+)
+def test_words_are_sorted_however_far_they_are_alike(found: list[str]) -> None:
+    alike = [word[:size] for word in found for size in (7, 8, 9, 16, 17, 64, 65, 90)]
+    built = build([("", None, " ".join(alike))], "unicode")
+    expected = sorted({word.encode() for word in alike} - {b""})
+    assert [built.word(place) for place in range(built.words)] == expected
+
+
 def test_the_table_of_words_grows_past_its_first_size() -> None:
     spread = [f"w{number * 2654435761 % 2**32:x}" for number in range(40_000)]
     entries: list[Document] = [("", None, " ".join(spread[start : start + 100])) for start in range(0, 40_000, 100)]
