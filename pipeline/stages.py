@@ -21,8 +21,20 @@ from pipeline.checks.known import KNOWN_ITEMS, KnownItemsRow
 from pipeline.classes import CLUSTER, SIGN, WHOLE, Shard
 from pipeline.classes.group import CLASSES
 from pipeline.config import sources_of
-from pipeline.engines import INDEX, RANK, Answer, Borrower, IndexEngine, Lent, Query, RememberingEngine, Retriever
-from pipeline.errors import BadInput, Fault
+from pipeline.engines import (
+    INDEX,
+    RANK,
+    Answer,
+    Borrower,
+    Earlier,
+    IndexEngine,
+    Lent,
+    Query,
+    RememberingEngine,
+    Retriever,
+    UpdatingEngine,
+)
+from pipeline.errors import BadInput, Fault, Unsound
 from pipeline.golden.items import RESOLVE, GoldenSet, read_golden_set
 from pipeline.records import Record
 from pipeline.reports.feed import FEED, StepSource, follows, is_whole, point_to, run_folder, run_id_of
@@ -34,7 +46,7 @@ from pipeline.taps.taplist import Tap, TapList, corpus_digest
 from pipeline.workspace import (
     CORPUS,
     Corpus,
-    Facts,
+    EarlierIndex,
     Made,
     Told,
     Workspace,
@@ -45,6 +57,7 @@ from pipeline.workspace import (
     cluster_inputs,
     corpus_inputs,
     earlier_bodies,
+    earlier_indexes,
     find_catalog,
     find_checks,
     find_classes,
@@ -290,16 +303,16 @@ def resolve(workspace: Workspace, grouped: Artifact) -> list[GoldenSet]:
 
 
 def index(workspace: Workspace, corpus: Corpus, engine: str) -> list[Artifact]:
-    """Index the entries of each tap for an engine, so that one changed tap costs one tap.
+    """Index the entries of each tap for an engine, so that one changed tap costs its new entries.
 
     Reads the catalogues. Writes ``index``, one artifact a tap; nothing for an engine without an index.
     """
     built = workspace.settings.engines[engine]
     if not isinstance(built, IndexEngine):
         return []
-    known = cache(partial(known_parts, workspace, built)) if isinstance(built, RememberingEngine) else None
+    build = _index_builder(workspace, built)
     return [
-        _index_tap(workspace, tap, made, engine, built, known)
+        _index_tap(workspace, tap, made, engine, built, build)
         for tap, made in zip(corpus.taps, corpus.catalogs, strict=True)
     ]
 
@@ -310,22 +323,66 @@ def _index_tap(
     made: Artifact,
     engine: str,
     built: IndexEngine,
-    known: Callable[[], dict[bytes, bytes]] | None,
+    build: BuildIndex,
 ) -> Artifact:
-    """Index one tap. ``known`` is asked only where something is to be indexed, and learns what that holds."""
-
-    def make() -> Made | Told:
-        documents = read(workspace, made, "entries.parquet", ["slug", "description", "body"])
-        facts: Facts = {"entries": documents.num_rows}
-        if known is None:
-            return {"index.arrow": built.index_tap(documents)}, facts
-        remembering, parts = cast(RememberingEngine, built), known()
-        before = len(parts)
-        data = remembering.index_tap(documents, parts)
-        parts.update(remembering.parts(data))
-        return {"index.arrow": data}, facts, f"{len(parts) - before} new texts"
+    def make() -> Told:
+        documents = read(workspace, made, "entries.parquet", INDEXED)
+        data, detail = build(tap, documents)
+        return {"index.arrow": data}, {"entries": documents.num_rows}, detail
 
     return workspace.once(INDEX, f"{engine} {tap.name}", index_inputs(made, built), make)
+
+
+INDEXED = ("slug", "description", "body")
+"""The columns of a catalogue that an index is made from."""
+BuildIndex = Callable[[Tap, "pa.Table"], tuple[bytes, str | None]]
+"""Indexes the entries of a tap; returns the index, and how it was made where a part was taken from earlier ones."""
+
+
+def _index_builder(workspace: Workspace, built: IndexEngine) -> BuildIndex:
+    """Return how an engine indexes. What the store holds is looked for once, and only when something is to be made."""
+    if isinstance(built, RememberingEngine):
+        return _from_known_texts(workspace, built)
+    if isinstance(built, UpdatingEngine):
+        return _from_earlier_commits(workspace, built)
+    return lambda tap, documents: (built.index_tap(documents), None)
+
+
+def _from_known_texts(workspace: Workspace, built: RememberingEngine) -> BuildIndex:
+    known = cache(partial(known_parts, workspace, built))
+
+    def build(tap: Tap, documents: pa.Table) -> tuple[bytes, str | None]:
+        parts = known()
+        before = len(parts)
+        data = built.index_tap(documents, parts)
+        parts.update(built.parts(data))
+        return data, f"{len(parts) - before} new texts"
+
+    return build
+
+
+def _from_earlier_commits(workspace: Workspace, built: UpdatingEngine) -> BuildIndex:
+    earlier = cache(partial(earlier_indexes, workspace, built))
+
+    def build(tap: Tap, documents: pa.Table) -> tuple[bytes, str | None]:
+        before = _read_earlier(workspace, earlier().get(tap.name))
+        if before is None:
+            return built.index_tap(documents), None
+        updated = built.update_tap(documents, before)
+        return updated.data, f"{updated.new} of {documents.num_rows} entries tokenized"
+
+    return build
+
+
+def _read_earlier(workspace: Workspace, found: EarlierIndex | None) -> Earlier | None:
+    """Read the index of a tap at another commit; None where there is none, or it was damaged and is no loss."""
+    if found is None:
+        return None
+    try:
+        entries = read(workspace, found.catalog, "entries.parquet", INDEXED)
+        return Earlier(entries, workspace.store.read(found.indexed, "index.arrow"))
+    except Unsound:
+        return None
 
 
 def rank(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, golden: GoldenSet) -> Artifact:

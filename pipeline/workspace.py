@@ -321,6 +321,28 @@ def known_parts(workspace: Workspace, engine: RememberingEngine) -> dict[bytes, 
     return known
 
 
+class EarlierIndex(NamedTuple):
+    """An index of a tap at another commit, and what it was made from."""
+
+    catalog: Artifact
+    indexed: Artifact
+
+
+def earlier_indexes(workspace: Workspace, engine: IndexEngine) -> dict[str, EarlierIndex]:
+    """Return for each tap, by name, the stored index of its latest commit that an engine would make alike."""
+    taken = {made.key: TapManifest.model_validate(made.facts) for made in workspace.store.stored(SNAPSHOT)}
+    catalogs = {made.key: made for made in workspace.store.stored(CATALOG) if made.inputs["snapshot"] in taken}
+    latest: dict[str, tuple[str, str, EarlierIndex]] = {}
+    for made in workspace.store.stored(INDEX):
+        catalog = catalogs.get(str(made.inputs["catalog"]))
+        if catalog is None or made.inputs["index"] != engine.index_inputs():
+            continue
+        manifest = taken[str(catalog.inputs["snapshot"])]
+        found = (manifest.committed or "", manifest.pin, EarlierIndex(catalog, made))
+        latest[manifest.name] = max(found, latest.get(manifest.name, found), key=lambda each: each[:2])
+    return {name: found for name, (_, _, found) in latest.items()}
+
+
 def read(workspace: Workspace, made: Artifact, file: str, columns: Sequence[str] | None = None) -> pa.Table:
     """Read a Parquet file of an artifact."""
     import pyarrow as pa

@@ -15,8 +15,17 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field, JsonValue
 
-from pipeline.engines import Answer, Query, Replacement
-from pipeline.engines.lexical import Asked, IndexedTaps, NameOptions, WordOptions, find, index_inputs, index_tap
+from pipeline.engines import Answer, Earlier, Query, Replacement, Updated
+from pipeline.engines.lexical import (
+    Asked,
+    IndexedTaps,
+    NameOptions,
+    WordOptions,
+    find,
+    index_inputs,
+    index_tap,
+    update_tap,
+)
 from pipeline.engines.text import words
 from pipeline.records import Record
 
@@ -73,6 +82,10 @@ class Bm25:
     def index_tap(self, entries: pa.Table) -> bytes:
         """Index the entries of one tap."""
         return index_tap(self.options, entries)
+
+    def update_tap(self, entries: pa.Table, earlier: Earlier) -> Updated:
+        """Index the entries of one tap, and take those over that stayed as they were."""
+        return update_tap(self.options, entries, earlier)
 
     def retriever(self, indexes: Sequence[bytes | memoryview | pa.Buffer]) -> Bm25Retriever:
         """Join the indexes of taps, in the order of the corpus, into one corpus."""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from pipeline.engines import kernel
 from pipeline.engines.characters import CharacterTable, character_table
@@ -59,6 +60,16 @@ class TapIndex:
     def vocabulary(self) -> pa.LargeBinaryArray:
         """Return the words, in byte order."""
         return _binary(self.text, self.word_at)
+
+    def find(self, asked: kernel.Bytes, asked_at: kernel.Longs) -> tuple[kernel.Longs, kernel.Longs, NDArray[np.bool_]]:
+        """Find words, laid out as ``text`` and ``word_at`` are.
+
+        Returns where each would stand, the end of those that begin with it, and whether it is there.
+        """
+        firsts, ends = kernel.find(self.text, self.word_at, asked, asked_at)
+        exact = firsts < ends
+        exact[exact] = np.diff(self.word_at)[firsts[exact]] == np.diff(asked_at)[exact]
+        return firsts, ends, exact
 
     def to_bytes(self) -> bytes:
         """Return the index as an Arrow file of one row, uncompressed so that it can be mapped into memory."""
@@ -116,6 +127,53 @@ def index_tap(
         raise ValueError("every weight is 0")
     fields = _Fields([column for column, _ in used], table)
     return _sorted(_count(fields, np.array([weight for _, weight in used], np.int64), _lower(tokenizer), table))
+
+
+NEW = -1
+"""The source of a document that no earlier index holds."""
+
+
+def join(earlier: TapIndex, fresh: TapIndex, sources: kernel.Longs) -> TapIndex:
+    """Return the index of documents that are taken from two indexes: the same as if all had been indexed at once.
+
+    Args:
+        earlier: where documents come from that were indexed before; those that nothing names fall away.
+        fresh: the index of the documents whose source is ``NEW``, in their order.
+        sources: for each document its number in ``earlier``, or ``NEW``.
+    """
+    firsts, _, exact = earlier.find(fresh.text, fresh.word_at)
+    number = np.where(exact, firsts, earlier.words + np.cumsum(~exact) - 1)
+    sizes = np.diff(fresh.word_at)
+    word_at = np.concatenate((earlier.word_at, earlier.word_at[-1] + np.cumsum(sizes[~exact])))
+    text = np.concatenate((earlier.text, fresh.text[np.repeat(~exact, sizes)]))
+
+    before, behind = _by_document(earlier), _by_document(fresh)
+    words = np.concatenate((before.words, number[behind.words].astype(np.int32)))
+    counts = np.concatenate((before.counts, behind.counts))
+    is_new = sources == NEW
+    rows = np.where(is_new, earlier.lengths.size + np.cumsum(is_new) - 1, sources)
+    starts = np.concatenate((before.starts[:-1], before.starts[-1] + behind.starts[:-1]))[rows]
+    held = np.concatenate((np.diff(before.starts), np.diff(behind.starts)))[rows]
+    postings_at = np.concatenate(([0], np.cumsum(held))).astype(np.int64)
+    taken = np.repeat(starts - postings_at[:-1], held) + np.arange(postings_at[-1])
+    lengths = np.concatenate((earlier.lengths, fresh.lengths))[rows]
+    return _sorted(_Counted(text, word_at, postings_at, words[taken], counts[taken], lengths))
+
+
+class _ByDocument(NamedTuple):
+    starts: kernel.Longs
+    """Where the postings of each document begin; one more than there are documents."""
+    words: kernel.Ints
+    counts: kernel.Ints
+
+
+def _by_document(index: TapIndex) -> _ByDocument:
+    held = np.bincount(index.documents, minlength=index.lengths.size)
+    starts = np.concatenate(([0], np.cumsum(held))).astype(np.int64)
+    words, counts = np.empty(index.documents.size, np.int32), np.empty(index.documents.size, np.int32)
+    numbers = np.arange(held.size)
+    kernel.turn(index.starts, index.documents, index.counts, numbers, starts[:-1].copy(), words, counts)
+    return _ByDocument(starts, words, counts)
 
 
 class _Field(NamedTuple):

@@ -7,11 +7,12 @@ weights agree share it.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from pydantic import Field, JsonValue, model_validator
 
+from pipeline.engines import Earlier, Updated
 from pipeline.engines.text import Tokenizer, stopwords_digest
 from pipeline.records import Record
 
@@ -70,11 +71,37 @@ def index_inputs(options: NameOptions) -> dict[str, JsonValue]:
 
 def index_tap(options: NameOptions, entries: pa.Table) -> bytes:
     """Index the entries of one tap; see `pipeline.engines.index.TapIndex`."""
+    return _indexed(options, entries).to_bytes()
+
+
+def update_tap(options: NameOptions, entries: pa.Table, earlier: Earlier) -> Updated:
+    """Index the entries of one tap; those that ``earlier`` holds word for word are not cut into words again."""
+    import numpy as np
+    import pyarrow as pa
+
     from pipeline.engines import index
 
-    slugs, descriptions, bodies = (entries.column(name) for name in ("slug", "description", "body"))
-    weights = index.Weights(**options.weights)
-    return index.index_tap(slugs, descriptions, bodies, options.tokenizer, weights).to_bytes()
+    held = {text: row for row, text in enumerate(_texts(earlier.entries))}
+    sources = np.array([held.get(text, index.NEW) for text in _texts(entries)], np.int64)
+    new = np.flatnonzero(sources == index.NEW)
+    fresh = _indexed(options, entries.take(pa.array(new)))
+    updated = index.join(index.TapIndex.from_bytes(earlier.data), fresh, sources)
+    return Updated(updated.to_bytes(), new.size)
+
+
+def _indexed(options: NameOptions, entries: pa.Table) -> TapIndex:
+    from pipeline.engines import index
+
+    slugs, descriptions, bodies = (entries.column(name) for name in _PARTS)
+    return index.index_tap(slugs, descriptions, bodies, options.tokenizer, index.Weights(**options.weights))
+
+
+_PARTS = ("slug", "description", "body")
+
+
+def _texts(entries: pa.Table) -> Iterator[tuple[str | None, ...]]:
+    """Yield all that the index of an entry depends on. A missing description is an empty one."""
+    return zip(*(entries.column(name).fill_null("").to_pylist() for name in _PARTS), strict=True)
 
 
 class Term(NamedTuple):
@@ -188,12 +215,4 @@ class Asked(NamedTuple):
 
 def find(tap: TapIndex, asked: Asked) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
     """Where each word would stand, the end of those that begin with it, and whether it is there."""
-    import numpy as np
-
-    from pipeline.engines import kernel
-
-    firsts, ends = kernel.find(tap.text, tap.word_at, asked.text, asked.word_at)
-    exact = firsts < ends
-    lengths = tap.word_at[firsts[exact] + 1] - tap.word_at[firsts[exact]]
-    exact[exact] = lengths == np.diff(asked.word_at)[exact]
-    return firsts, ends, exact
+    return tap.find(asked.text, asked.word_at)
