@@ -198,6 +198,7 @@ def test_many_words_that_begin_alike_are_sorted() -> None:
     assert len(vocabulary) == 5000
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.text("ab", min_size=2, max_size=4).map(lambda end: end * 30) | st.text("ab", min_size=2), max_size=30)
 )
