@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pipeline.engines import index
+from pipeline.engines import Updated, bm25, index, lexical
 from pipeline.engines.bm25 import Bm25, Bm25Options
 from pipeline.reports.feed import read_night
 from pipeline.store import Store
@@ -307,13 +307,19 @@ def test_a_night_in_which_one_tap_changed_tokenizes_the_new_entries_of_that_tap_
         read.extend(bodies.to_pylist())
         return index_texts(slugs, descriptions, bodies, *others)
 
-    monkeypatch.setattr(index, "index_tap", watched)
+    def watched_update(*given: Any) -> Updated:
+        with pytest.MonkeyPatch.context() as inside:  # the checks index a sample of entries of their own
+            inside.setattr(index, "index_tap", watched)
+            return lexical.update_tap(*given)
+
+    monkeypatch.setattr(bm25, "update_tap", watched_update)
     ended = assay("run", "--config", config_of(grown), "--store", stored)
-    monkeypatch.undo()
     assert ended.exit_code == 0, ended.err
     assert len(read) == 2
     assert all("zebrafish" in body for body in read)
-    (detail,) = (each for each in read_night(Store(stored), only_night(stored)).details if each.stage == "index")
+    night = read_night(Store(stored), only_night(stored))
+    assert [step.computed for step in night.steps if step.stage == "index"] == [1]
+    (detail,) = (each for each in night.details if each.stage == "index")
     assert (detail.subject, detail.detail) == ("bm25 quayside/ops-playbooks", "2 of 28 entries tokenized")
     assert "index bm25 quayside/ops-playbooks: 2 of 28 entries tokenized" in ended.out
     (made,) = set(stored.glob("store/index/*")) - before
