@@ -280,8 +280,9 @@ def every_unit(corpus: Corpus, order: Order) -> Subsets:
     """Return a subset for the targets alone, and one more after each unit that has entries."""
     grown = np.cumsum(np.bincount(order.joins))
     last_unit = np.flatnonzero(np.diff(grown, prepend=0) > 0)
+    nominal = grown[last_unit]
     last_unit[-1] = _last(order)
-    return _cut(corpus, order, grown[last_unit], last_unit)
+    return _cut(corpus, order, nominal, last_unit)
 
 
 def _cut(corpus: Corpus, order: Order, nominal: NDArray[np.int64], last_unit: NDArray[np.int64]) -> Subsets:
