@@ -1,0 +1,113 @@
+"""The measures of every subset are those that scoring gives a ranking of that subset alone."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.engines import Query
+from pipeline.engines.bm25 import Bm25, Bm25Options
+from pipeline.engines.lexical import IndexedTaps
+from pipeline.falloff import kernel, orders
+from pipeline.falloff.grading import ABSENT, GRADINGS, MEASURES, TREATMENTS, ask, measure
+from pipeline.falloff.onepass import WordCurve
+from pipeline.golden.items import parse_golden_set
+from pipeline.golden.resolve import Resolved, ResolvedSet, resolve
+from pipeline.scoring.grade import Hit
+from pipeline.scoring.means import score_item
+from pipeline.scoring.measures import Undefined
+from tests.falloff.corpora import ASKED, Entry, Small, rebuilt, smalls
+
+ENGINE = Bm25(Bm25Options())
+
+
+def golden(small: Small, seed: int) -> ResolvedSet:
+    """Rows that are graded by exemplar, any and all, by name, with decisions, and not at all."""
+    draw = random.Random(seed)
+    rows: list[dict[str, object]] = []
+    names = sorted({entry.slug for entry in small.entries})
+    ids = [f"{entry.tap}::{entry.path.decode()}" for entry in small.entries]
+    for place in range(6):
+        row: dict[str, object] = {"query": f"{' '.join(draw.choices(ASKED, k=3))} {place}", "queryId": f"q{place}"}
+        kind = draw.choice(["any", "all", "name", "none"])
+        if kind == "none":
+            rows.append(row | {"answerable": False})
+            continue
+        if kind != "name":
+            row |= {"exemplar": draw.sample(ids, k=min(2, len(ids))), "match": kind}
+        if kind == "name" or draw.random() < 0.5:
+            row |= {"relevant": draw.sample(names, k=draw.randrange(1, len(names) + 1))}
+        if kind == "name" and draw.random() < 0.7:
+            row |= {"decisions": [{"entry": draw.choice(ids), "include": False, "by": "x", "reason": "different_job"}]}
+        rows.append(row)
+    data = "\n".join(map(json.dumps, rows)).encode()
+    return resolve(parse_golden_set(Path("set.jsonl"), data), small.listed(range(len(small.entries))))
+
+
+def within(one: Resolved, small: Small, rows: list[int]) -> Resolved:
+    """The item in a subset: its entries are those of the subset, all else is what the whole corpus says."""
+    entries = [small.entries[row] for row in rows]
+    return one._replace(
+        class_entries=sum(entry.body in one.classes for entry in entries),
+        name_entries=sum(entry.slug in one.item.relevant for entry in entries),
+    )
+
+
+@settings(deadline=None, max_examples=15)
+@given(smalls, st.integers(0, 10**6))
+def test_every_measure_is_that_of_a_ranking_of_the_subset_alone(small: Small, seed: int) -> None:
+    corpus, resolved = small.corpus, golden(small, seed)
+    queries = [Query(one.item.query_id, one.item.question) for one in resolved.items]
+    asked = ask(resolved, [e.slug for e in small.entries], [e.body for e in small.entries], corpus)
+    curve = WordCurve(IndexedTaps(small.indexes(ENGINE)), ENGINE, queries, corpus.class_of, corpus.in_targets)
+    drawn = [*orders.random_orders(corpus, 1).drawn, *orders.entry_orders(corpus, 1).drawn]
+    for order in drawn:
+        subsets = orders.subsets(corpus, order, orders.sizes_by_factor(corpus, 3).nominal)
+        curves = measure(asked, curve, [subsets])
+        for step in range(subsets.steps):
+            rows = np.flatnonzero(subsets.step_of <= step).tolist()
+            for place, (one, ranking) in enumerate(
+                zip(resolved.items, rebuilt(small, ENGINE, rows, queries), strict=True)
+            ):
+                hits = [Hit(small.entries[row].body, small.entries[row].slug) for row in ranking.entries.tolist()]
+                for number, grading in enumerate(GRADINGS):
+                    values = curves.values[0, step, place, number]
+                    if asked.reasons[number][place] == ABSENT:
+                        assert np.isnan(values).all()
+                        continue
+                    score = score_item(within(one, small, rows), grading, hits)
+                    for treatment, found in zip(TREATMENTS, values.tolist(), strict=True):
+                        right = score.values if treatment == "removed" else score.compared[treatment]
+                        for measured, value in zip(MEASURES, found, strict=True):
+                            if measured not in right:
+                                continue
+                            wanted = right[measured]
+                            if isinstance(wanted, Undefined):
+                                assert math.isnan(value), measured
+                            else:
+                                assert value == wanted, (str(measured), treatment, grading)
+
+
+@given(st.lists(st.floats(-1e6, 1e6) | st.sampled_from([1e-300, 0.1, 2.0**-53, 1.0, 2.0**53]), max_size=30))
+def test_a_sum_is_rounded_once(values: list[float]) -> None:
+    given_ = np.array([*values, 0.0])
+    assert kernel.exact_sum(given_, len(values), np.zeros(64)) == math.fsum(values)
+
+
+def test_an_item_whose_target_is_in_no_small_subset_is_left_out_of_all() -> None:
+    small = Small(
+        ("t/0", "t/1"),
+        (Entry("t/0", b"a", "x", "alpha"), Entry("t/1", b"b", "y", "beta")),
+        frozenset({"t/0"}),
+    )
+    rows = [{"query": "alpha", "relevant": ["x"]}, {"query": "beta", "relevant": ["y"]}]
+    data = "\n".join(map(json.dumps, rows)).encode()
+    resolved = resolve(parse_golden_set(Path("set.jsonl"), data), small.listed([0, 1]))
+    asked = ask(resolved, ["x", "y"], ["alpha", "beta"], small.corpus)
+    assert asked.reasons == ((None, ABSENT), (None, ABSENT))
