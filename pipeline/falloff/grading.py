@@ -23,7 +23,7 @@ from pipeline.falloff.onepass import Curve, Rankings
 from pipeline.falloff.orders import Corpus, Order, Subsets
 from pipeline.golden.items import Mode
 from pipeline.golden.resolve import Resolved, ResolvedSet
-from pipeline.scoring.grade import Grading, Treatment, judged_wrong, mode_of
+from pipeline.scoring.grade import Treatment, judged_wrong, mode_of
 from pipeline.scoring.means import COMPARED, GRADINGS, NO_NAME, NOT_ANSWERABLE, PUBLISHED, TREATMENT
 from pipeline.scoring.measures import PERSISTENCE, Measure
 
@@ -194,5 +194,3 @@ def _numbers(numbers: Iterable[int]) -> NDArray[np.int64]:
 _DISCOUNTS = np.array([1.0 / math.log2(rank + 1) for rank in range(1, kernel.DEPTH + 1)])
 _IDEALS = np.array([math.fsum(_DISCOUNTS[:relevant].tolist()) for relevant in range(kernel.DEPTH + 1)])
 _POWERS = np.array([PERSISTENCE**place for place in range(kernel.DEPTH + 1)])
-
-__all__ = ["ABSENT", "GRADINGS", "MEASURES", "TREATMENTS", "Asked", "Curves", "Grading", "ask", "measure"]

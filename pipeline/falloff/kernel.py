@@ -576,7 +576,12 @@ def means(values: Floats, averages: Floats, numbers: Longs) -> None:
                     column[size] = values[first, item, last]
                     size += 1
             numbers[first, last] = size
-            averages[first, last] = exact_sum(column, size, parts) / size if size > 0 else np.nan
+            if size == 0:
+                averages[first, last] = np.nan
+                continue
+            # A mean is between the least and the largest, which the rounding of the sum can miss by one bit.
+            average = exact_sum(column, size, parts) / size
+            averages[first, last] = min(max(average, column[:size].min()), column[:size].max())
 
 
 @_compiled(types.void(_input(_I4, 2), _input(_F8, 2), _output(_F8, 2)))

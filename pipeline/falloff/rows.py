@@ -42,9 +42,9 @@ class FalloffPoint(Record):
     treatment: Treatment = Field(description="What became of later mirrors, as in `metrics`.")
     metric: str = Field(description="Canonical name of the measure.")
     k: int = Field(description="Cut of the measure.")
-    value: float | None = Field(description="The mean over items; over all orders, the mean of their means.")
+    value: float | None = Field(description="The mean over items, of each the mean over the orders.")
     reason: str | None = Field(description="Why it is null.")
-    n: int = Field(description="Clusters of the items that have a value in every order.")
+    n: int = Field(description="Clusters of the items that have a value.")
     n_items: int = Field(description="Items of the set.")
     n_null: int = Field(description="Items without a value, those whose target is no part of the targets included.")
     n_absent: int = Field(

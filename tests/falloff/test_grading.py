@@ -15,12 +15,12 @@ from pipeline.engines import Query
 from pipeline.engines.bm25 import Bm25, Bm25Options
 from pipeline.engines.lexical import IndexedTaps
 from pipeline.falloff import kernel, orders
-from pipeline.falloff.grading import ABSENT, GRADINGS, MEASURES, TREATMENTS, ask, measure
+from pipeline.falloff.grading import ABSENT, MEASURES, TREATMENTS, ask, measure
 from pipeline.falloff.onepass import WordCurve
 from pipeline.golden.items import parse_golden_set
 from pipeline.golden.resolve import Resolved, ResolvedSet, resolve
 from pipeline.scoring.grade import Hit
-from pipeline.scoring.means import score_item
+from pipeline.scoring.means import GRADINGS, score_item
 from pipeline.scoring.measures import Undefined
 from tests.falloff.corpora import ASKED, Entry, Small, rebuilt, smalls
 
