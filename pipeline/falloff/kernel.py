@@ -21,7 +21,7 @@ Longs = NDArray[np.int64]
 
 DEPTH = 100
 """Classes that a ranking holds at most, as in `pipeline.engines.ranking`."""
-FIRST = 256
+FIRST = 192
 """Hits that are looked at before more are: enough for 100 classes where mirrors are few."""
 
 UNJUDGED, WRONG = -1, -2
@@ -576,12 +576,7 @@ def means(values: Floats, averages: Floats, numbers: Longs) -> None:
                     column[size] = values[first, item, last]
                     size += 1
             numbers[first, last] = size
-            if size == 0:
-                averages[first, last] = np.nan
-                continue
-            # A mean is between the least and the largest, which the rounding of the sum can miss by one bit.
-            average = exact_sum(column, size, parts) / size
-            averages[first, last] = min(max(average, column[:size].min()), column[:size].max())
+            averages[first, last] = exact_sum(column, size, parts) / size if size > 0 else np.nan
 
 
 @_compiled(types.void(_input(_I4, 2), _input(_F8, 2), _output(_F8, 2)))

@@ -32,6 +32,7 @@ from pipeline.falloff.points import (
     cluster_draws,
     cluster_numbers,
     mean_over,
+    mean_over_orders,
     over_draws,
 )
 from pipeline.falloff.rows import FALLOFF_FITS, FALLOFF_SUMMARIES, FalloffFit, FalloffSummary, ModelName, Summary
@@ -235,7 +236,7 @@ def _curves(asked: Asked, curves: Curves, seed: int) -> Iterator[_Curve]:
         if why_not:
             yield _Curve(column, x, np.zeros(steps), np.zeros((DRAWS, steps)), why_not)
             continue
-        y = mean_over(mean_over(values[:, :, scored], 0), 1)
+        y = mean_over(mean_over_orders(values[:, :, scored]), 1)
         by_item = np.moveaxis(values, 2, 0).reshape(values.shape[2], orders * steps)
         drawn = over_draws(by_item, asked.clusters, weights).reshape(DRAWS, orders, steps)
         yield _Curve(column, x, y, (drawn * of_orders[:, :, None]).sum(axis=1) / orders, None)

@@ -112,7 +112,7 @@ def cluster_numbers(clusters: Sequence[str]) -> NDArray[np.int64]:
 
 
 def mean_over(values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
-    """Return means over one axis, exactly rounded sums; NaN is left out. Equal values have their own mean."""
+    """Return means over one axis, of exactly rounded sums as ``pipeline.scoring`` takes them; NaN is left out."""
     shape = values.shape
     flat = np.ascontiguousarray(values).reshape(
         int(np.prod(shape[:axis])), shape[axis], int(np.prod(shape[axis + 1 :]))
@@ -121,6 +121,12 @@ def mean_over(values: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
     numbers = np.empty(averages.shape, np.int64)
     kernel.means(flat, averages, numbers)
     return averages.reshape(shape[:axis] + shape[axis + 1 :])
+
+
+def mean_over_orders(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return means over the first axis. Where all orders agree it is what they agree on, to the bit."""
+    means = mean_over(values, 0)
+    return np.fmin(np.fmax(means, np.fmin.reduce(values, axis=0)), np.fmax.reduce(values, axis=0))
 
 
 class _Part(NamedTuple):
@@ -154,7 +160,7 @@ def _over_orders(curves: Curves) -> _Cells:
     if number > 1:
         means = _columns(mean_over(curves.values, 2))
         band = np.percentile(means, PERCENTILES, axis=0)
-    return _Cells(mean_over(curves.values, 0), sizes, number, band, True)
+    return _Cells(mean_over_orders(curves.values), sizes, number, band, True)
 
 
 def _columns(values: NDArray[np.float64]) -> NDArray[np.float64]:

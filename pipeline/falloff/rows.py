@@ -147,7 +147,7 @@ class Forecast(Record):
     brought: list[str] = Field(description="Items found with it only.")
     entries: int = Field(description="Entries of the tap.")
     mirrors: int = Field(description="Entries of the tap whose class the corpus has already.")
-    reason: str | None = Field(description="Why the change is null.")
+    reason: str | None = Field(description="Why the change is null, or why nothing is made of it.")
 
 
 FALLOFF = Table(
