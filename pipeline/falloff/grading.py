@@ -124,8 +124,10 @@ def measure(asked: Asked, curve: Curve, subsets: Sequence[Subsets]) -> Curves:
     """Measure one engine in all subsets of some orders of one kind.
 
     Raises:
-        ValueError: there is no order, or the orders are not measured at the same nominal sizes.
+        ValueError: there is no order, one is given twice, or they are not measured at the same nominal sizes.
     """
+    if len({(of.order.kind, of.order.seed) for of in subsets}) < len(subsets):
+        raise ValueError("an order is given twice, which would count twice in its band")
     if not subsets or any(of.nominal.tolist() != subsets[0].nominal.tolist() for of in subsets):
         raise ValueError("orders of one kind, one or more, are measured at the same nominal sizes")
     measured = [measure_rankings(asked, curve.rank(of), of) for of in subsets]

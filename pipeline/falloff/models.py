@@ -64,6 +64,8 @@ class Model(NamedTuple):
     """dy / d(a + b x), from y."""
     inverse: Callable[[Array], Array]
     """``a + b x`` of y."""
+    straight: bool = False
+    """Whether y is ``a + b x`` itself, so that the straight line through the points is the fit."""
 
 
 def _logistic(line: Array) -> Array:
@@ -75,7 +77,7 @@ def _logit(value: Array) -> Array:
 
 
 MODELS: Mapping[ModelName, Model] = {
-    "log-linear": Model(lambda line: line, np.ones_like, lambda value: value),
+    "log-linear": Model(lambda line: line, np.ones_like, lambda value: value, straight=True),
     "logistic": Model(_logistic, lambda value: value * (1.0 - value), _logit),
     "power": Model(lambda line: np.exp2(np.clip(line, -500.0, 500.0)), lambda value: value * math.log(2.0), np.log2),
 }
@@ -118,11 +120,10 @@ def fit_curves(
         seed: of the draws of clusters; the orders are drawn with the next seed.
         floors: values, by measure, of which it is told at what size the curve falls below them.
     """
-    kind = curves.orders[0].kind
     fits: list[FalloffFit] = []
     summaries: list[FalloffSummary] = []
     for curve in _curves(asked, curves, seed):
-        found = {name: _fit_row(named, kind, curves, curve, name) for name in MODELS}
+        found = {name: _fit_row(named, curves, curve, name) for name in MODELS}
         usable = [fit for fit in found.values() if fit.held_out_error is not None]
         best = min(usable, key=lambda fit: fit.held_out_error or 0.0, default=None)
         fits += [fit.model_copy(update={"chosen": fit is best}) for fit in found.values()]
@@ -139,9 +140,8 @@ def crossings(first: Named, second: Named, asked: Asked, curves: tuple[Curves, C
     Raises:
         ValueError: the engines were not measured on the same subsets.
     """
-    if not np.array_equal(curves[0].entries, curves[1].entries) or [*map(_identity, curves[0].orders)] != [
-        *map(_identity, curves[1].orders)
-    ]:
+    orders = [[(order.kind, order.seed) for order in of.orders] for of in curves]
+    if orders[0] != orders[1] or not np.array_equal(curves[0].entries, curves[1].entries):
         raise ValueError("two engines are compared on the same subsets")
     rows = []
     for one, other in zip(_curves(asked, curves[0], seed), _curves(asked, curves[1], seed), strict=True):
@@ -182,14 +182,14 @@ def fit(model: Model, x: Array, y: Array) -> tuple[Array, Array]:
     """
     middle = float(x.mean())
     centred = x - middle
-    a, b = _line(centred, model.inverse(np.clip(y, _LEAST, 1.0 - _LEAST)) if model.slope is not np.ones_like else y)
+    a, b = _line(centred, y if model.straight else model.inverse(np.clip(y, _LEAST, 1.0 - _LEAST)))
     damping = np.full(y.shape[0], 1e-3)
 
     def errors(a: Array, b: Array) -> Array:
         return np.asarray(((y - model.value(a[:, None] + b[:, None] * centred)) ** 2).sum(axis=1))
 
     error = errors(a, b)
-    for _ in range(_STEPS if model.slope is not np.ones_like else 0):
+    for _ in range(0 if model.straight else _STEPS):
         value = model.value(a[:, None] + b[:, None] * centred)
         slope = model.slope(value)
         left = y - value
@@ -209,10 +209,6 @@ def fit(model: Model, x: Array, y: Array) -> tuple[Array, Array]:
 def _line(x: Array, y: Array) -> tuple[Array, Array]:
     """Fit straight lines; ``x`` is centred."""
     return y.mean(axis=1), (y * x).sum(axis=1) / (x**2).sum()
-
-
-def _identity(order: object) -> tuple[object, object]:
-    return getattr(order, "kind", None), getattr(order, "seed", None)
 
 
 def _curves(asked: Asked, curves: Curves, seed: int) -> Iterator[_Curve]:
@@ -242,7 +238,7 @@ def _curves(asked: Asked, curves: Curves, seed: int) -> Iterator[_Curve]:
         yield _Curve(column, x, y, (drawn * of_orders[:, :, None]).sum(axis=1) / orders, None)
 
 
-def _fit_row(named: Named, kind: str, curves: Curves, curve: _Curve, name: ModelName) -> FalloffFit:
+def _fit_row(named: Named, curves: Curves, curve: _Curve, name: ModelName) -> FalloffFit:
     grading, metric = curve.name
     held_out = max(1, curve.x.size // 3) if curve.why_not is None else 0
     found: dict[str, float | None] = dict.fromkeys(("a", "b", "error", "held_out_error"))
@@ -254,22 +250,20 @@ def _fit_row(named: Named, kind: str, curves: Curves, curve: _Curve, name: Model
         left = curve.y - _said(model, (a, b), curve.x)[0]
         beyond = (curve.y - _said(model, early, curve.x)[0])[-held_out:]
         found = {"a": float(a[0]), "b": float(b[0]), "error": _root_mean(left), "held_out_error": _root_mean(beyond)}
-    return FalloffFit.model_validate(
-        {
-            "golden_set": named.golden_set,
-            "engine": named.engine,
-            "order_kind": kind,
-            "grading": grading,
-            "treatment": TREATMENT,
-            "metric": metric,
-            "model": name,
-            **found,
-            "held_out": held_out,
-            "chosen": False,
-            "smallest": int(curves.entries.min()),
-            "largest": int(curves.entries.max()),
-            "reason": curve.why_not,
-        }
+    return FalloffFit(
+        golden_set=named.golden_set,
+        engine=named.engine,
+        order_kind=curves.orders[0].kind,
+        grading=grading,
+        treatment=TREATMENT,
+        metric=metric,
+        model=name,
+        **found,
+        held_out=held_out,
+        chosen=False,
+        smallest=int(curves.entries.min()),
+        largest=int(curves.entries.max()),
+        reason=curve.why_not,
     )
 
 

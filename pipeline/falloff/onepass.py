@@ -8,7 +8,7 @@ index is never touched. Where the scores depend on nothing but entry and query, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline.engines import Query, okapi
+from pipeline.engines import Answer, Query, okapi
 from pipeline.engines import bm25 as plain
 from pipeline.engines.bm25 import SHORTEST_PREFIX, Bm25
 from pipeline.engines.lexical import IndexedTaps, Term, find
@@ -189,6 +189,16 @@ class ScoreCurve:
         """Take the scores by query and entry, in corpus order; those of 0 and below are no hits."""
         self._scores = np.ascontiguousarray(scores, np.float64)
         self._class_of = np.ascontiguousarray(class_of, np.int64)
+
+    @classmethod
+    def of(cls, answers: Iterable[Answer], class_of: NDArray[np.int64]) -> ScoreCurve:
+        """Take what such an engine answers on the whole corpus, one answer a query."""
+        rows = []
+        for answer in answers:
+            scores = np.zeros(class_of.size)
+            scores[answer.entries] = answer.scores
+            rows.append(scores)
+        return cls(np.array(rows).reshape(len(rows), class_of.size), class_of)
 
     def rank(self, subsets: Subsets) -> Rankings:
         """Rank every query in every subset."""

@@ -8,6 +8,7 @@ import random
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +23,7 @@ from pipeline.golden.resolve import Resolved, ResolvedSet, resolve
 from pipeline.scoring.grade import Hit
 from pipeline.scoring.means import GRADINGS, score_item
 from pipeline.scoring.measures import Undefined
-from tests.falloff.corpora import ASKED, Entry, Small, rebuilt, smalls
+from tests.falloff.corpora import ASKED, Entry, Small, drawn, rebuilt, smalls
 
 ENGINE = Bm25(Bm25Options())
 
@@ -66,8 +67,7 @@ def test_every_measure_is_that_of_a_ranking_of_the_subset_alone(small: Small, se
     queries = [Query(one.item.query_id, one.item.question) for one in resolved.items]
     asked = ask(resolved, [e.slug for e in small.entries], [e.body for e in small.entries], corpus)
     curve = WordCurve(IndexedTaps(small.indexes(ENGINE)), ENGINE, queries, corpus.class_of, corpus.in_targets)
-    drawn = [*orders.random_orders(corpus, 1).drawn, *orders.entry_orders(corpus, 1).drawn]
-    for order in drawn:
+    for order in (*orders.random_orders(corpus, 1).drawn, *orders.entry_orders(corpus, 1).drawn):
         subsets = orders.subsets(corpus, order, orders.sizes_by_factor(corpus, 3).nominal)
         curves = measure(asked, curve, [subsets])
         for step in range(subsets.steps):
@@ -111,3 +111,16 @@ def test_an_item_whose_target_is_in_no_small_subset_is_left_out_of_all() -> None
     resolved = resolve(parse_golden_set(Path("set.jsonl"), data), small.listed([0, 1]))
     asked = ask(resolved, ["x", "y"], ["alpha", "beta"], small.corpus)
     assert asked.reasons == ((None, ABSENT), (None, ABSENT))
+
+
+def test_an_order_that_is_given_twice_is_refused() -> None:
+    small = drawn(1)
+    corpus = small.corpus
+    resolved = golden(small, 0)
+    asked = ask(resolved, [e.slug for e in small.entries], [e.body for e in small.entries], corpus)
+    curve = WordCurve(IndexedTaps(small.indexes(ENGINE)), ENGINE, [], corpus.class_of, corpus.in_targets)
+    subsets = orders.subsets(corpus, orders.random_orders(corpus, 1).drawn[0], [corpus.entries])
+    with pytest.raises(ValueError, match="given twice"):
+        measure(asked, curve, [subsets, subsets])
+    with pytest.raises(ValueError, match="one or more"):
+        measure(asked, curve, [])

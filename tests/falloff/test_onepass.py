@@ -65,7 +65,8 @@ def test_scores_that_no_subset_changes_are_ranked_among_the_entries_of_each(smal
     # Few different scores, so that many tie; some are no hits.
     scores = np.random.default_rng(seed).integers(-1, 4, (2, corpus.entries)) / 4
     for subsets in some_subsets(small):
-        rankings = ScoreCurve(scores, corpus.class_of).rank(subsets)
+        whole = [Answer("q", np.flatnonzero(of > 0), of[of > 0]) for of in scores]
+        rankings = ScoreCurve.of(whole, corpus.class_of).rank(subsets)
         for step in range(subsets.steps):
             rows = np.flatnonzero(subsets.step_of <= step)
             for query in range(2):
