@@ -16,13 +16,13 @@ from pipeline.engines import Query
 from pipeline.engines.bm25 import Bm25, Bm25Options
 from pipeline.engines.lexical import IndexedTaps
 from pipeline.falloff import kernel, orders
-from pipeline.falloff.grading import ABSENT, MEASURES, TREATMENTS, ask, measure
-from pipeline.falloff.onepass import WordCurve
+from pipeline.falloff.grading import ABSENT, MEASURES, TREATMENTS, Asked, ask, measure, measure_rankings
+from pipeline.falloff.onepass import Rankings, WordCurve
 from pipeline.golden.items import parse_golden_set
 from pipeline.golden.resolve import Resolved, ResolvedSet, resolve
 from pipeline.scoring.grade import Hit
 from pipeline.scoring.means import GRADINGS, score_item
-from pipeline.scoring.measures import Undefined
+from pipeline.scoring.measures import Graded, Undefined
 from tests.falloff.corpora import ASKED, Entry, Small, drawn, rebuilt, smalls
 
 ENGINE = Bm25(Bm25Options())
@@ -41,9 +41,20 @@ def golden(small: Small, seed: int) -> ResolvedSet:
             rows.append(row | {"answerable": False})
             continue
         if kind != "name":
-            row |= {"exemplar": draw.sample(ids, k=min(2, len(ids))), "match": kind}
+            # Mostly targets, so that most rows count.
+            near = [id_ for id_ in ids if id_.partition("::")[0] in small.targets or draw.random() < 0.1]
+            row |= {"exemplar": draw.sample(near, k=min(2, len(near))), "match": kind}
         if kind == "name" or draw.random() < 0.5:
             row |= {"relevant": draw.sample(names, k=draw.randrange(1, len(names) + 1))}
+        if kind != "name" and draw.random() < 0.7:
+            bodies = {entry.body for entry, id_ in zip(small.entries, ids, strict=True) if id_ in str(row["exemplar"])}
+            others = {
+                entry.body: id_ for entry, id_ in zip(small.entries, ids, strict=True) if entry.body not in bodies
+            }
+            wrong = draw.sample(sorted(others.values()), k=min(draw.randrange(1, 4), len(others)))
+            row |= {
+                "decisions": [{"entry": id_, "include": False, "by": "x", "reason": "different_job"} for id_ in wrong]
+            }
         if kind == "name" and draw.random() < 0.7:
             row |= {"decisions": [{"entry": draw.choice(ids), "include": False, "by": "x", "reason": "different_job"}]}
         rows.append(row)
@@ -92,6 +103,35 @@ def test_every_measure_is_that_of_a_ranking_of_the_subset_alone(small: Small, se
                                 assert math.isnan(value), measured
                             else:
                                 assert value == wanted, (str(measured), treatment, grading)
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(kernel.WRONG, 4), max_size=130), st.integers(5, 7), st.integers(0, 9))
+def test_every_measure_is_that_of_the_grades_along_a_ranking(slots: list[int], relevant: int, unseen: int) -> None:
+    """Each hit fills a slot, is unjudged, or is wrong; some that are relevant or wrong are not ranked at all."""
+    size, others = len(slots), slots.count(kernel.WRONG) + unseen
+    wanted_of, others_of = (np.full((2, 1), number, np.int64) for number in (relevant, others))
+    asked = Asked(
+        ("q",),
+        ("q",),
+        np.tile(np.array(slots, np.int16), (2, 1, 1)),
+        np.ones((2, 1), np.bool_),
+        ((None,), (None,)),
+        wanted_of,
+        others_of,
+        np.arange(size),
+    )
+    ranks = np.minimum(np.arange(1, size + 1), 100).astype(np.int32)
+    rankings = Rankings(1, np.array([0, size]), np.arange(size, dtype=np.int32), np.ones(size), ranks)
+    order = orders.Order("random", 0, np.zeros(size, np.int64))
+    one = np.array([size])
+    values, _ = measure_rankings(asked, rankings, orders.Subsets(order, one, np.zeros(size, np.int32), one, one, one))
+    gains = np.array([slot >= 0 and slot not in slots[:place] for place, slot in enumerate(slots)], np.float64)
+    graded = Graded(gains, np.array(slots) != kernel.UNJUDGED, np.repeat([1.0, 0.0], [relevant, others]))
+    known = graded._replace(judged=(gains > 0) | (np.array(slots) == kernel.WRONG))
+    for measured, value in zip(MEASURES, values[0, 0, 0, 0].tolist(), strict=True):
+        wanted = measured(known if measured.family == "bpref" else graded)
+        assert math.isnan(value) if isinstance(wanted, Undefined) else value == wanted, measured
 
 
 @given(st.lists(st.floats(-1e6, 1e6) | st.sampled_from([1e-300, 0.1, 2.0**-53, 1.0, 2.0**53]), max_size=30))
