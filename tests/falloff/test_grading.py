@@ -105,10 +105,16 @@ def test_every_measure_is_that_of_a_ranking_of_the_subset_alone(small: Small, se
                                 assert value == wanted, (str(measured), treatment, grading)
 
 
-@settings(deadline=None)
-@given(st.lists(st.integers(kernel.WRONG, 4), max_size=130), st.integers(5, 7), st.integers(0, 9))
-def test_every_measure_is_that_of_the_grades_along_a_ranking(slots: list[int], relevant: int, unseen: int) -> None:
+def test_every_measure_is_that_of_the_grades_along_a_ranking() -> None:
+    for seed in range(200):
+        assert_measures_of_grades(seed)
+
+
+def assert_measures_of_grades(seed: int) -> None:
     """Each hit fills a slot, is unjudged, or is wrong; some that are relevant or wrong are not ranked at all."""
+    draw = random.Random(seed)
+    relevant, unseen = draw.randrange(1, 8), draw.choice([0, 0, 1, 9])
+    slots = draw.choices([kernel.WRONG, kernel.UNJUDGED, *range(relevant)], k=draw.choice([0, 5, 20, 50, 130]))
     size, others = len(slots), slots.count(kernel.WRONG) + unseen
     wanted_of, others_of = (np.full((2, 1), number, np.int64) for number in (relevant, others))
     asked = Asked(
