@@ -145,7 +145,19 @@ def measure(asked: Asked, curve: Curve, subsets: Sequence[Subsets]) -> Curves:
 def measure_rankings(
     asked: Asked, rankings: Rankings, subsets: Subsets
 ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
-    """Return values (S, Q, G, T, M) and first ranks (S, Q, G, T) of the rankings of one order."""
+    """Return values (S, Q, G, T, M) and first ranks (S, Q, G, T) of the rankings of one order.
+
+    Raises:
+        ValueError: the rankings are of other questions, subsets or entries than these.
+    """
+    entries = asked.slots.shape[2]
+    if (
+        rankings.queries != len(asked.query_ids)
+        or rankings.at.size != subsets.steps * rankings.queries + 1
+        or subsets.step_of.size != entries
+        or int(rankings.rows.max(initial=-1)) >= entries
+    ):
+        raise ValueError("rankings, subsets and golden set are not of the same questions and entries")
     shape = (subsets.steps, len(asked.query_ids), len(GRADINGS), len(TREATMENTS))
     values = np.empty((*shape, len(MEASURES)))
     first_ranks = np.zeros(shape, np.int32)

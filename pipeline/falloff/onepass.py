@@ -97,7 +97,12 @@ class WordCurve:
             queries: the questions.
             class_of: a number for the class of each entry, in corpus order.
             in_targets: the entries that are in every subset that will be asked for.
+
+        Raises:
+            ValueError: the indices are of other entries.
         """
+        if not corpus.entries == class_of.size == in_targets.size:
+            raise ValueError(f"{corpus.entries} entries are indexed, and {class_of.size} have a class")
         self._corpus = corpus
         self._options = engine.options
         self._class_of = np.ascontiguousarray(class_of, np.int64)
@@ -120,6 +125,7 @@ class WordCurve:
 
     def rank(self, subsets: Subsets) -> Rankings:
         """Rank every query in every subset."""
+        _same_entries(subsets, self._class_of)
         starts = self._postings.starts
         step_of = np.ascontiguousarray(subsets.step_of)
         entry, count, df = kernel.by_step(starts, self._postings.entries, self._postings.counts, step_of, subsets.steps)
@@ -202,6 +208,7 @@ class ScoreCurve:
 
     def rank(self, subsets: Subsets) -> Rankings:
         """Rank every query in every subset."""
+        _same_entries(subsets, self._class_of)
         found = kernel.rank_scores(self._scores, np.ascontiguousarray(subsets.step_of), subsets.steps, self._class_of)
         return Rankings(self._scores.shape[0], *found)
 
@@ -221,9 +228,21 @@ class FusedCurve:
 
 
 def fuse(first: Rankings, second: Rankings, constant: int, class_of: NDArray[np.int64]) -> Rankings:
-    """Fuse the rankings that two engines made of the same subsets, as engine ``hybrid`` does."""
+    """Fuse the rankings that two engines made of the same subsets, as engine ``hybrid`` does.
+
+    Raises:
+        ValueError: the rankings are of other cells.
+    """
+    if (first.queries, first.at.size) != (second.queries, second.at.size):
+        raise ValueError("rankings of the same questions in the same subsets are fused")
     one, two = ((of.at, of.rows, of.ranks) for of in (first, second))
     return Rankings(first.queries, *kernel.fuse(*one, *two, constant, np.ascontiguousarray(class_of, np.int64)))
+
+
+def _same_entries(subsets: Subsets, class_of: NDArray[np.int64]) -> None:
+    """Raise ValueError where subsets are of another corpus: the kernels do not look."""
+    if subsets.step_of.size != class_of.size:
+        raise ValueError(f"subsets of {subsets.step_of.size} entries, and a corpus of {class_of.size}")
 
 
 def _longer(corpus: IndexedTaps, absent: Sequence[str]) -> dict[str, list[str]]:

@@ -159,7 +159,7 @@ def test_an_item_whose_target_is_in_no_small_subset_is_left_out_of_all() -> None
     assert asked.reasons == ((None, ABSENT), (None, ABSENT))
 
 
-def test_an_order_that_is_given_twice_is_refused() -> None:
+def test_an_order_that_is_given_twice_and_rankings_of_something_else_are_refused() -> None:
     small = drawn(1)
     corpus = small.corpus
     resolved = golden(small, 0)
@@ -170,3 +170,7 @@ def test_an_order_that_is_given_twice_is_refused() -> None:
         measure(asked, curve, [subsets, subsets])
     with pytest.raises(ValueError, match="one or more"):
         measure(asked, curve, [])
+    with pytest.raises(ValueError, match="not of the same questions"):
+        measure(asked, curve, [subsets])
+    with pytest.raises(ValueError, match="subsets of 1 entries"):
+        curve.rank(subsets._replace(step_of=np.zeros(1, np.int32)))
