@@ -25,7 +25,7 @@ def asked(items: int, clusters: int | None = None, absent: int = 0) -> Asked:
     nothing = np.zeros((2, items), np.int64)
     return Asked(
         tuple(f"q{place}" for place in range(items)),
-        tuple(f"c{place % (clusters or items)}" for place in range(items)),
+        tuple(f"c{place * (clusters or items) // items}" for place in range(items)),
         np.zeros((2, items, 0), np.int16),
         np.ones((2, items), np.bool_),
         (reasons, reasons),
@@ -98,7 +98,7 @@ def test_a_drawn_order_by_itself_has_no_band_and_a_fixed_order_has_that_of_queri
 
 
 def test_clusters_are_drawn_as_one() -> None:
-    value = lambda order, x, item: float(item % 3 == 0)  # noqa: E731
+    value = lambda order, x, item: float(item < 20)  # noqa: E731
     apart, together = (rows(asked(60, clusters), curves(value, orders=1, drawn=False))[0] for clusters in (60, 3))
     assert apart.query_low is not None and apart.query_low > 0.15
     assert (together.query_low, together.query_high, together.n) == (0.0, 1.0, 3)
@@ -173,6 +173,13 @@ def test_a_flat_curve_reaches_no_half_size_and_says_so() -> None:
     for row in fitted.summaries.to_pylist():
         if row["summary"] != "loss per doubling":
             assert (row["value"], row["high"], row["reason"]) == (None, None, "not reached")
+
+
+def test_a_half_size_beyond_twice_the_largest_size_is_not_reached() -> None:
+    slow = fit_curves(NAMED, asked(60), curves(noisy(lambda x: 0.6 - 0.02 * x)))
+    for row in slow.summaries.to_pylist():
+        if row["summary"] == "half size":
+            assert (row["value"], row["reason"]) == (None, "not reached")
 
 
 @pytest.mark.parametrize(
