@@ -19,7 +19,19 @@ from tests.conftest import PROJECT, Ended
 Assay = Callable[..., Ended]
 
 COMMANDS = [
-    *("run", "snapshot", "catalog", "classes", "rank", "score", "explain", "export", "worksheet", "checks"),
+    *(
+        "run",
+        "snapshot",
+        "catalog",
+        "classes",
+        "rank",
+        "score",
+        "explain",
+        "export",
+        "worksheet",
+        "checks",
+        "duplicates",
+    ),
     *("taps check", "taps relock", "taps refresh", "taps import", "schemas"),
 ]
 
