@@ -81,6 +81,7 @@ class Options:
         dict[str, dict[str, str]] | None,
         Parameter(help="One option of one engine, such as --engines.bm25.tokenizer ascii.", negative=()),
     ] = None
+    ledger: Annotated[str | None, _help("ledger")] = None
     threads: Annotated[int | None, _help("threads")] = None
     fetch_seconds: Annotated[int | None, _help("fetch_seconds")] = None
     json: Annotated[bool, Parameter(help="Print machine-readable output.", negative=())] = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,6 +19,7 @@ from pipeline.classes.decisions import NO_DECISIONS, ClusterDecisions, read_clus
 from pipeline.engines import ENGINES, Borrower, CannotLoad, Engine, Plugins, engine_class
 from pipeline.engines.plugins import absent, plugins
 from pipeline.errors import BadInput, Fault
+from pipeline.ledger import FILE, url_of
 from pipeline.records import Record
 from pipeline.store import Store
 from pipeline.taps.taplist import TapList, read_tap_list
@@ -52,6 +53,11 @@ class Config(Record):
         description="Engines to evaluate, each with its options. `kind` says which engine it is, where its name does "
         "not: so one engine can stand there several times. `path`, of those that read a file, is relative to this one.",
     )
+    ledger: str = Field(
+        default="",
+        description="Where judgments, promoted items and feedback are kept: a file, or the URL of a PostgreSQL "
+        "database. Empty: `ledger.sqlite` in the store. What it is called changes no result; what it holds does.",
+    )
     threads: PositiveInt = Field(default=2, description="Execution: taps that are read at the same time.")
     fetch_seconds: PositiveInt = Field(default=600, description="Execution: time limit of one fetch, in seconds.")
 
@@ -78,6 +84,8 @@ class Overrides:
     """Larger files are passed over, and counted."""
     engines: dict[str, dict[str, str]] | None = None
     """One option of one engine, such as --engines.bm25.tokenizer ascii."""
+    ledger: str | None = None
+    """Where judgments are kept: a file, or the URL of a database."""
     threads: int | None = None
     """Taps that are read at the same time."""
     fetch_seconds: int | None = None
@@ -99,6 +107,8 @@ class Settings:
     """Each engine by name, built from its options."""
     packages: Mapping[str, str]
     """The package, and its version, of each engine that is a plug-in."""
+    ledger_url: str = field(repr=False)
+    """Where the ledger is; it may hold a password."""
     not_run: Mapping[str, str]
     """Why an engine cannot run, by name. It is reported so, and never replaced by another."""
 
@@ -136,10 +146,12 @@ def load(overrides: Overrides | None = None, environ: Mapping[str, str] | None =
     here = Path.cwd()
     written = _from_file(file)
     values = {**written, **_from_environment(environ, here)}
-    for field in fields(overrides):
-        given = getattr(overrides, field.name)
-        if field.name != "config" and given is not None:
-            values[field.name] = _as_given(given, here)
+    for option in fields(overrides):
+        given = getattr(overrides, option.name)
+        if option.name != "config" and given is not None:
+            values[option.name] = _as_given(given, here)
+    if overrides.ledger is not None:
+        values["ledger"] = _ledger_place(overrides.ledger, here)
     values["engines"] = _merged_engines(written, overrides, environ, here)
     config = _validated(values, file)
     engines, packages = _engines(config.engines, file)
@@ -152,6 +164,7 @@ def load(overrides: Overrides | None = None, environ: Mapping[str, str] | None =
         golden_files=_golden_files(file.parent, config.golden, file),
         engines=engines,
         packages=packages,
+        ledger_url=url_of(config.ledger or str(file.parent / config.store / FILE), file.parent),
         not_run=_not_run(engines),
     )
 
@@ -168,16 +181,16 @@ def _from_file(file: Path) -> dict[str, Any]:
 def _from_environment(environ: Mapping[str, str], here: Path) -> dict[str, Any]:
     values: dict[str, Any] = {}
     faults = []
-    for name, field in Config.model_fields.items():
+    for name, described in Config.model_fields.items():
         text = environ.get(f"ASSAY_{name.upper()}")
         if text is None or name == "engines":
             continue
-        if field.annotation is float:
+        if described.annotation is float:
             try:
                 values[name] = float(text)
             except ValueError:
                 faults.append(Fault(f"ASSAY_{name.upper()}", f"{text!r} is no number", "give a number from 0.5 to 1"))
-        elif field.annotation is int:
+        elif described.annotation is int:
             try:
                 values[name] = int(text)
             except ValueError:
@@ -186,6 +199,8 @@ def _from_environment(environ: Mapping[str, str], here: Path) -> dict[str, Any]:
             values[name] = [str(here / part) for part in text.split(os.pathsep) if part]
         elif name in ("store", "taps", "cluster_decisions"):
             values[name] = str(here / text)
+        elif name == "ledger":
+            values[name] = _ledger_place(text, here)
         else:
             values[name] = text
     if faults:
@@ -202,6 +217,10 @@ def _as_given(value: object, here: Path) -> object:
     if isinstance(value, tuple):
         return [_as_given(part, here) for part in value]
     return value
+
+
+def _ledger_place(text: str, here: Path) -> str:
+    return text if not text or "://" in text else str(here / text)
 
 
 def _merged_engines(file: Mapping[str, Any], overrides: Overrides, environ: Mapping[str, str], here: Path) -> Any:
