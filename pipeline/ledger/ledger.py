@@ -36,15 +36,14 @@ class Addition:
 
     def __init__(self, connection: sa.Connection, position: int, at: datetime) -> None:
         self._connection = connection
-        self._id = ULID.from_datetime(at)
+        self._at = at
         self.position = position
         self.created_at = milliseconds(at)
         """Time of all its rows."""
 
     def new_id(self) -> str:
-        """Return an id that no other row has. In one transaction each is higher than the one before."""
-        self._id = ULID.from_int(int(self._id) + 1)
-        return str(self._id)
+        """Return an id that no other row has. Those of one process and one moment rise."""
+        return str(ULID.from_datetime(self._at))
 
     def add(self, table: sa.Table, rows: Iterable[Row]) -> None:
         """Add rows, all columns but the position."""

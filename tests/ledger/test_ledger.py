@@ -3,6 +3,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,13 @@ from pipeline.ledger.ledger import Ledger, open_ledger
 from pipeline.ledger.tables import COMMITS, CONCEPTS, FEEDBACK, METADATA, TABLES, VERSION, VERSION_TABLE
 
 AT = datetime(2026, 7, 1, 12, 0, 0, 123456, tzinfo=UTC)
+
+
+@pytest.fixture
+def ledger(ledger_url: str) -> Iterator[Ledger]:
+    opened = open_ledger(ledger_url)
+    yield opened
+    opened.close()
 
 
 def add(ledger: Ledger, *names: str) -> int:
@@ -70,9 +78,9 @@ def test_times_have_milliseconds_and_ids_rise(ledger: Ledger) -> None:
     assert {len(each) for each in ids} == {26}
 
 
-def test_the_migrations_make_what_the_code_reads(ledger: Ledger, url: str) -> None:
+def test_the_migrations_make_what_the_code_reads(ledger: Ledger, ledger_url: str) -> None:
     made = sa.MetaData()
-    made.reflect(owner(url))
+    made.reflect(owner(ledger_url))
     assert {name: set(table.columns.keys()) for name, table in made.tables.items() if name != VERSION_TABLE} == {
         name: set(table.columns.keys()) for name, table in METADATA.tables.items()
     }
@@ -114,14 +122,14 @@ def _row_in_each(ledger: Ledger) -> None:
             addition.add(TABLES[name], [row])
 
 
-def test_no_connection_changes_or_removes_a_row(ledger: Ledger, url: str) -> None:
+def test_no_connection_changes_or_removes_a_row(ledger: Ledger, ledger_url: str) -> None:
     _row_in_each(ledger)
     before = {name: ledger.rows(table) for name, table in TABLES.items()}
     assert {len(rows) for rows in before.values()} == {1}
-    with owner(url).connect() as as_owner, ledger._engine.connect() as as_application:
+    with owner(ledger_url).connect() as as_owner, ledger._engine.connect() as as_application:
         for name in TABLES:
             statements = [f"UPDATE {name} SET position = position", f"DELETE FROM {name}"]
-            if url.startswith("postgresql"):
+            if ledger_url.startswith("postgresql"):
                 statements.append(f"TRUNCATE {name} CASCADE")
             else:
                 columns = ", ".join(TABLES[name].columns.keys())
@@ -149,11 +157,11 @@ def test_the_application_has_no_right_to_change_a_row_whatever_the_triggers_say(
     assert rights == []
 
 
-def test_nothing_is_added_to_the_past(ledger: Ledger, url: str) -> None:
+def test_nothing_is_added_to_the_past(ledger: Ledger, ledger_url: str) -> None:
     add(ledger, "a")
     add(ledger, "b")
     for position in (1, 3):
-        with pytest.raises(REFUSED), owner(url).begin() as connection:
+        with pytest.raises(REFUSED), owner(ledger_url).begin() as connection:
             connection.execute(
                 CONCEPTS.insert(), {"position": position, "concept_id": "late", "version": 1, "concept": {}}
             )
@@ -168,11 +176,11 @@ def test_a_row_that_breaks_a_rule_of_its_table_is_refused(ledger: Ledger) -> Non
             addition.add(TABLES["qrels"], [{**qrel, "id": addition.new_id(), "seq": 2, **wrong}])
 
 
-def test_threads_that_add_at_once_get_positions_without_a_gap(url: str) -> None:
+def test_threads_that_add_at_once_get_positions_without_a_gap(ledger_url: str) -> None:
     positions: list[int] = []
 
     def write(name: int) -> None:
-        ledger = open_ledger(url)  # the first to come makes it, the others wait
+        ledger = open_ledger(ledger_url)  # the first to come makes it, the others wait
         positions.extend(add(ledger, f"{name}-{number}") for number in range(5))
         ledger.close()
 
@@ -194,12 +202,12 @@ def test_a_night_learns_the_position_without_loading_a_database_library(tmp_path
     assert said.stdout.split() == ["1", "False"]
 
 
-def test_failures_change_no_result_so_they_move_no_run(ledger: Ledger, url: str) -> None:
+def test_failures_change_no_result_so_they_move_no_run(ledger: Ledger, ledger_url: str) -> None:
     _row_in_each(ledger)
     with ledger.adding("test", AT) as addition:
         row = ledger.rows(FEEDBACK)[0]
         addition.add(FEEDBACK, [{**row, "id": addition.new_id(), "key": "another"}])
-    assert (ledger.position(), ledger.results_position(), results_position(url)) == (2, 1, 1)
+    assert (ledger.position(), ledger.results_position(), results_position(ledger_url)) == (2, 1, 1)
 
 
 def test_a_file_that_is_no_ledger_is_named(tmp_path: Path) -> None:
@@ -218,17 +226,17 @@ def test_a_password_is_never_shown() -> None:
     assert "secret-word" not in str(wrong.value)
 
 
-def test_a_ledger_of_a_later_release_is_refused(ledger: Ledger, url: str) -> None:
-    with owner(url).begin() as connection:
+def test_a_ledger_of_a_later_release_is_refused(ledger: Ledger, ledger_url: str) -> None:
+    with owner(ledger_url).begin() as connection:
         connection.exec_driver_sql(f"UPDATE {VERSION_TABLE} SET version_num = '9999'")
     with pytest.raises(BadInput, match="9999"):
-        open_ledger(url)
+        open_ledger(ledger_url)
 
 
-def test_a_user_who_may_only_add_works_and_cannot_migrate(server: sa.Engine, postgresql: str) -> None:
+def test_a_user_who_may_only_add_works_and_cannot_migrate(postgresql_server: sa.Engine, postgresql: str) -> None:
     opened = open_ledger(postgresql)
     name = sa.make_url(postgresql).database
-    with server.connect() as connection:
+    with postgresql_server.connect() as connection:
         connection.exec_driver_sql(f"CREATE ROLE {name} LOGIN PASSWORD 'p'")
         connection.exec_driver_sql(f"GRANT assay_application TO {name}")
     try:
@@ -241,5 +249,5 @@ def test_a_user_who_may_only_add_works_and_cannot_migrate(server: sa.Engine, pos
         plain.close()
     finally:
         opened.close()
-        with server.connect() as connection:
+        with postgresql_server.connect() as connection:
             connection.exec_driver_sql(f"DROP ROLE {name}")
