@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -43,6 +43,8 @@ from pipeline.workspace import Workspace, find_classes, find_corpus, now
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pydantic import JsonValue
+
     from pipeline.golden.items import GoldenSet
     from pipeline.store import Artifact
     from pipeline.taps.taplist import Tap
@@ -58,6 +60,10 @@ app = App(
 )
 taps_app = App(name="taps", help="Check and maintain the tap list.")
 app.command(taps_app)
+golden_app = App(name="golden", help="Golden sets: their digest, and the items that the ledger keeps.")
+app.command(golden_app)
+qrels_app = App(name="qrels", help="Judgments: what is relevant to a question, and who says so.")
+app.command(qrels_app)
 
 
 def _help(option: str) -> Parameter:
@@ -75,6 +81,8 @@ class Options:
     golden: Annotated[tuple[Path, ...] | None, _help("golden")] = None
     class_rule: Annotated[ClassRule | None, _help("class_rule")] = None
     cluster_decisions: Annotated[Path | None, _help("cluster_decisions")] = None
+    concepts: Annotated[Path | None, _help("concepts")] = None
+    as_of: Annotated[int | None, _help("as_of")] = None
     near_threshold: Annotated[float | None, _help("near_threshold")] = None
     max_file_bytes: Annotated[int | None, _help("max_file_bytes")] = None
     engines: Annotated[
@@ -301,6 +309,111 @@ def worksheet_of(
         _print(options, [json.loads(line) for line in prepared.pins], lambda: print(*prepared.pins, sep="\n"))
     else:
         _print(options, prepared.sheet.model_dump(), lambda: print(as_markdown(prepared.sheet)))
+
+
+SetName = Annotated[str, Parameter(name="SET", help="Name of the golden set: the stem of its file, or in the ledger.")]
+Form = Annotated[Literal["jsonl", "trec"], Parameter(help="JSON Lines with every field, or TREC qrels.")]
+
+
+@golden_app.command(name="freeze")
+def golden_freeze(name: SetName, *, options: Options = Options()) -> None:
+    """Show the digest of a golden set as it stands: what a run over it names.
+
+    Example: assay golden freeze default
+    """
+    from pipeline.keeping import golden_set
+
+    with _opened(options) as workspace:
+        golden = golden_set(workspace, name)
+    machine = {"golden_set": name, "digest": golden.digest, "items": len(golden.items), "superseded": golden.superseded}
+    _print(options, machine, lambda: show_line(f"{name}@{golden.digest} {len(golden.items)} items"))
+
+
+@golden_app.command(name="import")
+def golden_import(
+    name: SetName,
+    file: Annotated[Path, Parameter(help="Rows as JSON Lines; names and values of CRAG are mapped.")],
+    *,
+    options: Options = Options(),
+) -> None:
+    """Add the rows of a file to a golden set that the ledger keeps. Doing it twice adds nothing.
+
+    Example: assay golden import asked items.jsonl
+    """
+    from pipeline.keeping import import_items
+
+    with _opened(options) as workspace:
+        done = import_items(workspace, name, file)
+    said = f"{name}: {done.added} rows added, {done.known} were there already."
+    _print(options, {"golden_set": name, **done._asdict()}, lambda: show_line(said))
+
+
+@golden_app.command(name="export")
+def golden_export(name: SetName, *, options: Options = Options()) -> None:
+    """Print a golden set as JSON Lines, every version of every item.
+
+    Example: assay golden export default
+    """
+    from pipeline.keeping import exported_lines, golden_set
+
+    with _opened(options) as workspace:
+        lines = exported_lines(golden_set(workspace, name))
+    _print(options, [json.loads(line) for line in lines], lambda: print(*lines, sep="\n"))
+
+
+@qrels_app.command(name="add")
+def qrels_add(
+    query: Annotated[str, Parameter(name="QUERY_ID", help="Id of the item.")],
+    target: Annotated[str, Parameter(help="`class:<body digest>`, or `tap@pin:path`.")],
+    grade: Annotated[int, Parameter(help="0 irrelevant, 1 marginal, 2 relevant, 3 perfectly relevant.")],
+    *,
+    annotator: Annotated[str, Parameter(help="Who judges.")],
+    rationale: Annotated[str | None, Parameter(help="Why.")] = None,
+    options: Options = Options(),
+) -> None:
+    """Append the judgment of a person. What he said before stays; the last counts.
+
+    Example: assay qrels add access-set class:<digest> 3 --annotator kim
+    """
+    from pipeline.keeping import add_judgment
+
+    named = "chunkId" if target.startswith("class:") else "docId"
+    given: dict[str, JsonValue] = {"queryId": query, named: target, "grade": grade, "source": "human"}
+    with _opened(options) as workspace:
+        qrel = add_judgment(workspace, given | {"annotator": annotator, "rationale": rationale})
+    _print(options, qrel.model_dump(by_alias=True), lambda: show_line(f"{qrel.id}, number {qrel.seq}"))
+
+
+@qrels_app.command(name="import")
+def qrels_import(
+    file: Annotated[Path, Parameter(help="The judgments.")],
+    *,
+    form: Form = "jsonl",
+    annotator: Annotated[str | None, Parameter(help="Who gave the grades of a TREC file.")] = None,
+    options: Options = Options(),
+) -> None:
+    """Append the judgments of a file, all of them or, where one is wrong, none.
+
+    Example: assay qrels import judged.qrels --form trec --annotator kim
+    """
+    from pipeline.keeping import import_judgments
+
+    with _opened(options) as workspace:
+        added = import_judgments(workspace, file, form, annotator)
+    _print(options, {"added": added}, lambda: show_line(f"{added} judgments added."))
+
+
+@qrels_app.command(name="export")
+def qrels_export(*, form: Form = "jsonl", options: Options = Options()) -> None:
+    """Print the judgments: every row as JSON Lines, or one grade a question and content as TREC qrels.
+
+    Example: assay qrels export --form trec
+    """
+    from pipeline.keeping import exported_judgments
+
+    with _opened(options) as workspace:
+        lines = exported_judgments(workspace, form)
+    _print(options, {"form": form, "lines": lines}, lambda: print(*lines, sep="\n"))
 
 
 @taps_app.command(name="check")

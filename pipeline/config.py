@@ -19,6 +19,7 @@ from pipeline.classes.decisions import NO_DECISIONS, ClusterDecisions, read_clus
 from pipeline.engines import ENGINES, Borrower, CannotLoad, Engine, Plugins, engine_class
 from pipeline.engines.plugins import absent, plugins
 from pipeline.errors import BadInput, Fault
+from pipeline.golden.concepts import NO_CONCEPTS, Concepts, read_concepts
 from pipeline.ledger import FILE, url_of
 from pipeline.records import Record
 from pipeline.store import Store
@@ -43,6 +44,14 @@ class Config(Record):
     cluster_decisions: str | None = Field(
         default=None,
         description="What people decided about near-duplicates: a file of JSON Lines. Without it none is confirmed.",
+    )
+    concepts: str = Field(
+        default="", description="What concepts there are: a file of JSON Lines. Empty: none is looked for."
+    )
+    as_of: int = Field(
+        default=-1,
+        ge=-1,
+        description="Position of the ledger as of which it is read; -1: the last one when the night starts.",
     )
     near_threshold: Similarity = Field(
         default=0.8, description="Jaccard similarity of word 5-grams from which two bodies are near-duplicates."
@@ -78,6 +87,10 @@ class Overrides:
     """What makes two entries the same content."""
     cluster_decisions: Path | None = None
     """What people decided about near-duplicates: a file of JSON Lines."""
+    concepts: Path | None = None
+    """What concepts there are: a file of JSON Lines."""
+    as_of: int | None = None
+    """Position of the ledger as of which it is read."""
     near_threshold: float | None = None
     """Jaccard similarity from which two bodies are near-duplicates."""
     max_file_bytes: int | None = None
@@ -101,6 +114,8 @@ class Settings:
     store: Store
     tap_file: Path
     golden_files: tuple[Path, ...]
+    concept_file: Path | None
+    """Where concepts are declared."""
     decision_file: Path | None
     """Where the decisions about near-duplicates stand."""
     engines: Mapping[str, Engine]
@@ -124,6 +139,14 @@ class Settings:
             BadInput: the file has faults; all are named.
         """
         return NO_DECISIONS if self.decision_file is None else read_cluster_decisions(self.decision_file)
+
+    def concepts(self) -> Concepts:
+        """Read what concepts there are.
+
+        Raises:
+            BadInput: the file has faults; all are named.
+        """
+        return NO_CONCEPTS if self.concept_file is None else read_concepts(self.concept_file)
 
     def tap_list(self) -> TapList:
         """Read the tap list; each row must have a pin.
@@ -161,6 +184,7 @@ def load(overrides: Overrides | None = None, environ: Mapping[str, str] | None =
         store=Store(file.parent / config.store),
         tap_file=file.parent / config.taps,
         decision_file=None if config.cluster_decisions is None else file.parent / config.cluster_decisions,
+        concept_file=file.parent / config.concepts if config.concepts else None,
         golden_files=_golden_files(file.parent, config.golden, file),
         engines=engines,
         packages=packages,
@@ -197,7 +221,7 @@ def _from_environment(environ: Mapping[str, str], here: Path) -> dict[str, Any]:
                 faults.append(Fault(f"ASSAY_{name.upper()}", f"{text!r} is not a whole number", "give a whole number"))
         elif name == "golden":
             values[name] = [str(here / part) for part in text.split(os.pathsep) if part]
-        elif name in ("store", "taps", "cluster_decisions"):
+        elif name in ("store", "taps", "cluster_decisions", "concepts"):
             values[name] = str(here / text)
         elif name == "ledger":
             values[name] = _ledger_place(text, here)

@@ -21,7 +21,8 @@ from pipeline.classes.group import CLASSES
 from pipeline.config import sources_of
 from pipeline.engines import INDEX, RANK, Answer, Borrower, IndexEngine, Lent, Query, RememberingEngine
 from pipeline.errors import BadInput, Fault
-from pipeline.golden.items import RESOLVE, GoldenSet, read_golden_set
+from pipeline.golden.concepts import CONCEPTS
+from pipeline.golden.items import RESOLVE, GoldenSet
 from pipeline.records import Record
 from pipeline.reports.feed import FEED, StepSource, follows, is_whole, point_to, run_folder, run_id_of
 from pipeline.reports.feed import publish as put_in_feed
@@ -53,6 +54,8 @@ from pipeline.workspace import (
     index_inputs,
     kept_signatures,
     known_parts,
+    mentioned,
+    mentions_inputs,
     rank_inputs,
     read,
     resolve_inputs,
@@ -80,6 +83,7 @@ STEPS = (
     StepDoc("classes", "entries", "content classes, mirrors, homonyms", "assay classes"),
     StepDoc("signatures", "bodies that are new", "their MinHash signatures", "assay classes"),
     StepDoc("clusters", "signatures, bodies", "near-duplicate clusters, template families", "assay classes"),
+    StepDoc("concepts", "entries, concepts", "which entries mention which concept", "assay rank"),
     StepDoc("resolve", "golden sets, classes", "that every row names something", "assay rank"),
     StepDoc("index", "entries", "one index a tap", "assay rank"),
     StepDoc("rank", "indices, golden sets", "hits of each question, mirrors included", "assay rank"),
@@ -252,6 +256,27 @@ def clusters(workspace: Workspace, corpus: Corpus) -> Artifact:
 _CLUSTERED = ("tap", "path", "path_text", "slug", "locale", "body", "body_sha256", "empty_body", "alias_stub")
 
 
+def concepts(workspace: Workspace, corpus: Corpus) -> list[Artifact]:
+    """Find which entries mention which concept, a tap at a time.
+
+    Reads the catalogues and the file of concepts. Writes ``mentions``, one artifact a tap; nothing without concepts.
+    """
+    declared = workspace.settings.concepts()
+    if not declared.concepts:
+        return []
+
+    def find(tap: Tap, made: Artifact) -> Artifact:
+        def make() -> Made:
+            from pipeline.golden.concepts import COLUMNS, MENTIONS, find_mentions
+
+            found = find_mentions(read(workspace, made, "entries.parquet", COLUMNS), declared)
+            return {"mentions.parquet": MENTIONS.to_bytes(found)}, {"mentions": found.num_rows}
+
+        return workspace.once(CONCEPTS, tap.name, mentions_inputs(workspace, made), make)
+
+    return [find(tap, made) for tap, made in zip(corpus.taps, corpus.catalogs, strict=True)]
+
+
 def resolve(workspace: Workspace, grouped: Artifact) -> list[GoldenSet]:
     """Read every golden set and find what each of its rows names in the corpus.
 
@@ -260,20 +285,20 @@ def resolve(workspace: Workspace, grouped: Artifact) -> list[GoldenSet]:
     Raises:
         BadInput: rows are wrong, or name nothing in the corpus; all rows of all sets are named, with candidates.
     """
-    sets: list[GoldenSet] = []
+    sets = workspace.golden_sets()
+    concepts(workspace, find_corpus(workspace))
     faults: list[Fault] = []
-    for path in workspace.settings.golden_files:
+    for golden in sets:
+
+        def make(golden: GoldenSet = golden) -> Made:
+            from pipeline.golden.resolve import resolve as resolve_rows
+
+            entries = read(workspace, grouped, "entries.parquet")
+            earlier = partial(earlier_bodies, workspace)
+            return {}, resolve_rows(golden, entries, earlier, mentioned(workspace, entries)).facts()
+
         try:
-            golden = read_golden_set(path)
-
-            def make(golden: GoldenSet = golden) -> Made:
-                from pipeline.golden.resolve import resolve as resolve_rows
-
-                entries = read(workspace, grouped, "entries.parquet")
-                return {}, resolve_rows(golden, entries, partial(earlier_bodies, workspace)).facts()
-
-            workspace.once(RESOLVE, golden.name, resolve_inputs(grouped, golden), make)
-            sets.append(golden)
+            workspace.once(RESOLVE, golden.name, resolve_inputs(workspace, grouped, golden), make)
         except BadInput as error:
             faults += error.faults
     if faults:
@@ -409,7 +434,7 @@ def score(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, 
 
         entries = read(workspace, grouped, "entries.parquet")
         scored = score_run(
-            resolve_rows(golden, entries),
+            resolve_rows(golden, entries, concepts=mentioned(workspace, entries)),
             hits=read(workspace, ranked, "hits.parquet"),
             queries=read(workspace, ranked, "queries.parquet"),
             entries=entries,
@@ -511,9 +536,9 @@ def place(workspace: Workspace) -> Place:
     """
     found = find_corpus(workspace)
     grouped = find_classes(workspace, found)
-    sets = [read_golden_set(path) for path in workspace.settings.golden_files]
+    sets = workspace.golden_sets()
     for golden in sets:
-        workspace.store.get(RESOLVE, resolve_inputs(grouped, golden), "assay run")
+        workspace.store.get(RESOLVE, resolve_inputs(workspace, grouped, golden), "assay run")
     return Place(found, grouped, sets)
 
 
@@ -524,15 +549,11 @@ def check_inputs(workspace: Workspace) -> TapList:
         BadInput: the tap list, the decisions or a golden set is wrong; the faults of all of them are named.
     """
     faults: list[Fault] = []
-    for path in workspace.settings.golden_files:
+    for read_one in (workspace.golden_sets, workspace.settings.concepts, workspace.settings.cluster_decisions):
         try:
-            read_golden_set(path)
+            read_one()
         except BadInput as error:
             faults += error.faults
-    try:
-        workspace.settings.cluster_decisions()
-    except BadInput as error:
-        faults += error.faults
     try:
         taps = workspace.settings.tap_list()
     except BadInput as error:

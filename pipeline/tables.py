@@ -12,7 +12,9 @@ from pipeline.classes.families import FAMILIES, FAMILY_MEMBERS
 from pipeline.classes.group import CLASS_ROWS
 from pipeline.config import Config
 from pipeline.errors import BadInput, Fault
+from pipeline.golden.concepts import Concept
 from pipeline.golden.items import GoldenRow
+from pipeline.judgments.qrels import Judgment
 from pipeline.records import Record, Table
 from pipeline.reports.feed import ENTRIES, LINEAGE, NIGHTS, RUNS, TAPS, Latest, published_schema
 from pipeline.reports.proposal import PinProposal
@@ -60,6 +62,8 @@ FILES: dict[str, type[Record]] = {
     "config": Config,
     "golden-row": GoldenRow,
     "cluster-decision": ClusterDecision,
+    "concept": Concept,
+    "judgment": Judgment,
     "tap": TapKeys,
     "latest": Latest,
     "pin-proposal": PinProposal,

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pydantic import JsonValue
@@ -17,8 +19,12 @@ from pipeline.classes.group import CLASSES
 from pipeline.classes.signatures import SCHEME
 from pipeline.config import Settings, sources_of
 from pipeline.engines import INDEX, RANK, IndexEngine, RememberingEngine, fingerprint
-from pipeline.golden.items import RESOLVE, GoldenSet, read_golden_set
-from pipeline.reports.feed import FEED, Night, Step, StepSource
+from pipeline.errors import BadInput, Fault
+from pipeline.golden.concepts import CONCEPTS, Mentioned
+from pipeline.golden.concepts import mentioned as in_classes
+from pipeline.golden.items import KEPT, RESOLVE, GoldenSet, parse_golden_set, read_golden_set
+from pipeline.ledger import kept_items, results_position
+from pipeline.reports.feed import FEED, LedgerRead, Night, Step, StepSource
 from pipeline.scoring import SCORE
 from pipeline.store import Artifact, Stage, Store, digest
 from pipeline.taps.snapshot import SNAPSHOT, SnapshotOptions, TapManifest, snapshot_inputs
@@ -29,7 +35,7 @@ if TYPE_CHECKING:
 
 CORPUS = Stage("corpus", 1)
 
-STAGES = (SNAPSHOT, CATALOG, CORPUS, CLASSES, SIGN, CLUSTER, RESOLVE, INDEX, RANK, SCORE, FEED)
+STAGES = (SNAPSHOT, CATALOG, CORPUS, CLASSES, SIGN, CLUSTER, CONCEPTS, RESOLVE, INDEX, RANK, SCORE, FEED)
 """Every stage, in order. Their versions are part of a run's identity."""
 
 Files = dict[str, bytes]
@@ -56,6 +62,45 @@ class Workspace:
     def store(self) -> Store:
         """Where everything derived is kept."""
         return self.settings.store
+
+    @cached_property
+    def position(self) -> int:
+        """Position of the ledger as of which this night reads it: the same for all its processes."""
+        configured = self.settings.config.as_of
+        if configured >= 0:
+            return configured
+        noted = self.night.position()
+        if noted is None:
+            noted = results_position(self.settings.ledger_url)
+            self.night.note(LedgerRead(position=noted))
+        return noted
+
+    def golden_sets(self) -> list[GoldenSet]:
+        """Read every golden set: the files, then those that the ledger keeps, each in the order of their names.
+
+        Raises:
+            BadInput: rows are wrong, or a set lies in both places; all faults are named.
+        """
+        readers: list[tuple[str, Callable[[], GoldenSet]]] = [
+            (path.stem, partial(read_golden_set, path)) for path in self.settings.golden_files
+        ]
+        files = {name for name, _ in readers}
+        for name, lines in sorted(kept_items(self.settings.ledger_url, self.position).items()):
+            if name in files:
+                todo = "a set lies in a file or in the ledger, never in both: rename the file"
+                raise BadInput([Fault(f"golden set {name}", "is a file, and in the ledger too", todo)])
+            place = Path(KEPT + name)
+            readers.append((name, partial(parse_golden_set, place, "\n".join(lines).encode("utf-8"))))
+        sets: list[GoldenSet] = []
+        faults: list[Fault] = []
+        for _, read_set in readers:
+            try:
+                sets.append(read_set())
+            except BadInput as error:
+                faults += error.faults
+        if faults:
+            raise BadInput(faults)
+        return sets
 
     @property
     def snapshot_options(self) -> SnapshotOptions:
@@ -147,9 +192,15 @@ def cluster_inputs(workspace: Workspace, corpus: Corpus) -> Facts:
     }
 
 
-def resolve_inputs(grouped: Artifact, golden: GoldenSet) -> Facts:
+def mentions_inputs(workspace: Workspace, made: Artifact) -> Facts:
+    """Return what the mentions of concepts in a catalogue are derived from."""
+    return {"catalog": made.key, "concepts": workspace.settings.concepts().digest}
+
+
+def resolve_inputs(workspace: Workspace, grouped: Artifact, golden: GoldenSet) -> Facts:
     """Return what a resolved golden set is derived from."""
-    return {"classes": grouped.key, "golden": golden.digest}
+    concepts = workspace.settings.concepts().digest
+    return {"classes": grouped.key, "golden": golden.digest, "concepts": concepts}
 
 
 def index_inputs(made: Artifact, engine: IndexEngine) -> Facts:
@@ -177,7 +228,15 @@ def score_inputs(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine
     """Return what the scores of a ranking are derived from."""
     ranked = Store.key(RANK, rank_inputs(workspace, corpus, grouped, engine, golden))
     clustered = Store.key(CLUSTER, cluster_inputs(workspace, corpus))
-    return {"rank": ranked, "clusters": clustered, "engine": engine, "golden": golden.digest, "set": golden.name}
+    return {
+        "rank": ranked,
+        "clusters": clustered,
+        "engine": engine,
+        "golden": golden.digest,
+        "set": golden.name,
+        "concepts": workspace.settings.concepts().digest,
+        "position": workspace.position,
+    }
 
 
 def engine_fingerprint(workspace: Workspace, corpus: Pinned, engine: str) -> str:
@@ -192,8 +251,7 @@ def engine_fingerprint(workspace: Workspace, corpus: Pinned, engine: str) -> str
 
 def asked_ids(workspace: Workspace) -> set[str]:
     """Return the ids of the questions of all golden sets."""
-    sets = (read_golden_set(path) for path in workspace.settings.golden_files)
-    return {item.query_id for golden in sets for item in golden.items}
+    return {item.query_id for golden in workspace.golden_sets() for item in golden.items}
 
 
 def options_of(workspace: Workspace, engine: str) -> Facts:
@@ -216,7 +274,8 @@ def identity_of(workspace: Workspace, corpus: Pinned, sets: Sequence[GoldenSet])
         "not_run": dict(settings.not_run),
         "options": {engine: options_of(workspace, engine) for engine in sorted(settings.engines)},
         "golden": {golden.name: golden.digest for golden in sets},
-        "qrels_position": 0,
+        "qrels_position": workspace.position,
+        "concepts": settings.concepts().digest,
         "stages": {stage.name: stage.version for stage in STAGES},
     }
 
@@ -281,6 +340,20 @@ def known_parts(workspace: Workspace, engine: RememberingEngine) -> dict[bytes, 
         if made.inputs["index"] == engine.index_inputs():
             known.update(engine.parts(workspace.store.read(made, "index.arrow")))
     return known
+
+
+def mentioned(workspace: Workspace, entries: pa.Table) -> Mentioned:
+    """Return which classes of the corpus mention which concept; MissingArtifact where a tap was not searched yet."""
+    declared = workspace.settings.concepts()
+    if not declared.concepts:
+        return Mentioned()
+    import pyarrow as pa
+
+    made = [
+        workspace.store.get(CONCEPTS, mentions_inputs(workspace, catalog), "assay rank")
+        for catalog in find_corpus(workspace).catalogs
+    ]
+    return in_classes(declared, pa.concat_tables([read(workspace, each, "mentions.parquet") for each in made]), entries)
 
 
 def read(workspace: Workspace, made: Artifact, file: str, columns: Sequence[str] | None = None) -> pa.Table:

@@ -82,6 +82,7 @@ def test_a_second_night_recomputes_nothing_says_so_and_leaves_the_feed_as_it_was
             "classes",
             "signatures",
             "clusters",
+            "concepts",
             "resolve",
             "index",
             "rank",

@@ -7,16 +7,20 @@ stands what a night needs that uses no ledger, so that it loads no database libr
 
 from __future__ import annotations
 
+import re
 import sqlite3
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 
 from pipeline.errors import BadInput, Fault
+from pipeline.store import canonical_json
 
 FILE = "ledger.sqlite"
 """Name of the default ledger, in the folder of the store."""
 RESULTS = ("golden_items", "concepts", "decisions", "qrels")
 """The tables that scores depend on."""
+_BUT_PROVENANCE = " WHERE source <> 'provenance'"
 _SQLITE = "sqlite:///"
 _POSTGRESQL = "postgresql+psycopg2://"
 _TODO = f"give the path of a file, or {_POSTGRESQL}user@host/database"
@@ -43,11 +47,16 @@ def sqlite_file(url: str) -> Path | None:
     return Path(url.removeprefix(_SQLITE)) if url.startswith(_SQLITE) else None
 
 
+def shown(url: str) -> str:
+    """Return the URL of a ledger without the password that it may hold."""
+    return re.sub(r"(://[^/@:]*):[^@/]*@", r"\1:***@", url)
+
+
 def results_position(url: str) -> int:
     """Return the position of the last row that can change a result: 0 where there is none.
 
-    Failures and what became of them change none: a night that notes them is the same night again. Nothing is made that
-    is not there.
+    Failures and what became of them change none, and the judgments of exemplars and citations follow from the golden
+    sets: a night that notes them is the same night again. Nothing is made that is not there.
     """
     file = sqlite_file(url)
     if file is None:
@@ -59,7 +68,10 @@ def results_position(url: str) -> int:
         return 0
     try:
         with closing(sqlite3.connect(file, timeout=60)) as connection:
-            highest = " UNION ALL ".join(f"SELECT max(position) AS position FROM {name}" for name in RESULTS)
+            highest = " UNION ALL ".join(
+                f"SELECT max(position) AS position FROM {name}" + (_BUT_PROVENANCE if name == "qrels" else "")
+                for name in RESULTS
+            )
             (position,) = connection.execute(f"SELECT coalesce(max(position), 0) FROM ({highest})").fetchone()
     except sqlite3.OperationalError as error:
         if "no such table" in str(error):
@@ -68,3 +80,25 @@ def results_position(url: str) -> int:
     except sqlite3.DatabaseError as error:
         raise BadInput([Fault(str(file), f"is no ledger: {error}", _TODO)]) from None
     return int(position)
+
+
+def kept_items(url: str, as_of: int) -> dict[str, list[str]]:
+    """Return the items of the golden sets that a ledger keeps, as of a position: the lines of each set, by its name."""
+    file = sqlite_file(url)
+    if as_of == 0:
+        return {}
+    rows: Iterable[tuple[str, str]]
+    if file is None:
+        from pipeline.ledger.ledger import open_ledger
+        from pipeline.ledger.tables import GOLDEN_ITEMS
+
+        with closing(open_ledger(url)) as ledger:
+            rows = [(row["golden_set"], canonical_json(row["item"])) for row in ledger.rows(GOLDEN_ITEMS, as_of)]
+    else:
+        wanted = "SELECT golden_set, item FROM golden_items WHERE position <= ? ORDER BY query_id, item_version"
+        with closing(sqlite3.connect(file, timeout=60)) as connection:
+            rows = connection.execute(wanted, [as_of]).fetchall()
+    sets: dict[str, list[str]] = {}
+    for name, line in sorted(rows):
+        sets.setdefault(name, []).append(line)
+    return sets

@@ -85,8 +85,9 @@ class Ledger:
             Outage: the database is out of reach.
         """
         with self._told(), self._engine.connect() as connection:
-            highest = [sa.select(sa.func.max(TABLES[name].c.position)) for name in RESULTS]
-            return max(connection.execute(wanted).scalar_one() or 0 for wanted in highest)
+            highest = {name: sa.select(sa.func.max(TABLES[name].c.position)) for name in RESULTS}
+            highest["qrels"] = highest["qrels"].where(TABLES["qrels"].c.source != "provenance")
+            return max(connection.execute(wanted).scalar_one() or 0 for wanted in highest.values())
 
     @contextmanager
     def adding(self, what: str, at: datetime) -> Iterator[Addition]:

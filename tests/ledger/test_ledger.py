@@ -207,6 +207,8 @@ def test_failures_change_no_result_so_they_move_no_run(ledger: Ledger, ledger_ur
     with ledger.adding("test", AT) as addition:
         row = ledger.rows(FEEDBACK)[0]
         addition.add(FEEDBACK, [{**row, "id": addition.new_id(), "key": "another"}])
+        qrel = ledger.rows(TABLES["qrels"])[0]
+        addition.add(TABLES["qrels"], [{**qrel, "id": addition.new_id(), "seq": 2}])
     assert (ledger.position(), ledger.results_position(), results_position(ledger_url)) == (2, 1, 1)
 
 
