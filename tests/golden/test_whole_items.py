@@ -171,7 +171,7 @@ def test_wrong_concepts_are_all_named_at_once() -> None:
 
 
 def test_a_row_of_crag_is_mapped_to_ours() -> None:
-    row = {
+    row: dict[str, Any] = {
         "interaction_id": "1b5a",
         "query_time": "03/05/2024, 23:18:31 PT",
         "domain": "finance",
@@ -191,7 +191,7 @@ def test_a_row_of_crag_is_mapped_to_ours() -> None:
 
 
 def test_a_row_of_crag_without_an_answer_is_not_answerable() -> None:
-    row = {"query": "q", "question_type": "false_premise", "answer": "Invalid question", "static_or_dynamic": "static"}
+    row: dict[str, Any] = {"query": "q", "question_type": "false_premise", "answer": "Invalid question", "static_or_dynamic": "static"}
     (item,) = parse(from_crag(row)).items
     assert (item.answerable, item.assertions) == (False, ())
 
