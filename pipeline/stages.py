@@ -52,6 +52,7 @@ from pipeline.workspace import (
     identity_of,
     in_order,
     index_inputs,
+    judged_grades,
     kept_signatures,
     known_parts,
     mentioned,
@@ -433,8 +434,10 @@ def score(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, 
         from pipeline.scoring.score import TABLES, score_run
 
         entries = read(workspace, grouped, "entries.parquet")
+        resolved = resolve_rows(golden, entries, concepts=mentioned(workspace, entries))
         scored = score_run(
-            resolve_rows(golden, entries, concepts=mentioned(workspace, entries)),
+            resolved,
+            grades=judged_grades(workspace, corpus, resolved, entries),
             hits=read(workspace, ranked, "hits.parquet"),
             queries=read(workspace, ranked, "queries.parquet"),
             entries=entries,

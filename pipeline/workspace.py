@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -32,6 +33,9 @@ from pipeline.taps.taplist import Tap, TapList, corpus_digest
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from pipeline.golden.resolve import ResolvedSet
+    from pipeline.judgments.resolution import Grades
 
 CORPUS = Stage("corpus", 1)
 
@@ -340,6 +344,31 @@ def known_parts(workspace: Workspace, engine: RememberingEngine) -> dict[bytes, 
         if made.inputs["index"] == engine.index_inputs():
             known.update(engine.parts(workspace.store.read(made, "index.arrow")))
     return known
+
+
+def judged_grades(workspace: Workspace, corpus: Corpus, resolved: ResolvedSet, entries: pa.Table) -> dict[str, Grades]:
+    """Return the grades of the classes of a corpus for the items of a set, for each filter of sources.
+
+    What exemplars and citations say follows from the set; the rest is read from the ledger as of the night's position.
+    """
+    from pipeline.judgments.provenance import provenance_of, unwritten
+    from pipeline.judgments.qrels import read_qrels
+    from pipeline.judgments.resolution import resolve_qrels
+    from pipeline.judgments.targets import Targets
+    from pipeline.scoring.outcomes import SOURCE_FILTERS
+
+    targets = Targets(entries, {tap.name: str(tap.pin) for tap in corpus.taps})
+    qrels = unwritten(provenance_of(resolved, targets))
+    if workspace.position:
+        from pipeline.ledger.ledger import open_ledger
+
+        asked = {one.item.query_id for one in resolved.items}
+        with closing(open_ledger(workspace.settings.ledger_url)) as ledger:
+            said = read_qrels(ledger, workspace.position)
+        qrels += [qrel for qrel in said if qrel.source != "provenance" and qrel.query_id in asked]
+    return {
+        name: resolve_qrels(qrels, targets.class_of, sources=sources).grades for name, sources in SOURCE_FILTERS.items()
+    }
 
 
 def mentioned(workspace: Workspace, entries: pa.Table) -> Mentioned:

@@ -191,7 +191,12 @@ def test_a_row_of_crag_is_mapped_to_ours() -> None:
 
 
 def test_a_row_of_crag_without_an_answer_is_not_answerable() -> None:
-    row: dict[str, Any] = {"query": "q", "question_type": "false_premise", "answer": "Invalid question", "static_or_dynamic": "static"}
+    row: dict[str, Any] = {
+        "query": "q",
+        "question_type": "false_premise",
+        "answer": "Invalid question",
+        "static_or_dynamic": "static",
+    }
     (item,) = parse(from_crag(row)).items
     assert (item.answerable, item.assertions) == (False, ())
 
