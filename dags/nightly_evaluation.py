@@ -133,6 +133,12 @@ def nightly_evaluation() -> None:
         get_current_context()["engine"] = engine  # type: ignore[typeddict-unknown-key]
         return orchestration.evaluate(get_current_context(), night, engine)
 
+    @task(trigger_rule="none_failed", doc_md="Enters failures into the queue. By hand: `assay run`.")
+    def feedback(night: str) -> None:
+        from pipeline import orchestration
+
+        orchestration.feedback(get_current_context(), night)
+
     # Not skipped where no engine can run: the run is published all the same, and says why.
     @task(trigger_rule="none_failed", outlets=[FEED], doc_md="Publishes the run and its report. By hand: `assay run`.")
     def publish(night: str) -> str:
@@ -156,11 +162,12 @@ def nightly_evaluation() -> None:
     joined = clusters(night)
     engines = resolve(night)
     scored = evaluate.partial(night=night).expand(engine=engines)
+    queued = feedback(night)
     published = publish(night)
     taken >> whole >> grouped >> engines
     whole >> shards
     signed >> joined >> engines
-    scored >> published >> close_night(night)
+    scored >> queued >> published >> close_night(night)
 
 
 nightly = nightly_evaluation()

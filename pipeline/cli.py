@@ -17,6 +17,7 @@ from pipeline.config import ClassRule, Config, Overrides, load
 from pipeline.errors import BadInput, Fault
 from pipeline.explain import explain as find_explanation
 from pipeline.export import export as write_export
+from pipeline.feedback.queue import State
 from pipeline.importing import import_taps
 from pipeline.refresh import refresh
 from pipeline.relock import relock
@@ -64,6 +65,8 @@ golden_app = App(name="golden", help="Golden sets: their digest, and the items t
 app.command(golden_app)
 qrels_app = App(name="qrels", help="Judgments: what is relevant to a question, and who says so.")
 app.command(qrels_app)
+feedback_app = App(name="feedback", help="Failures, and how they become permanent tests.")
+app.command(feedback_app)
 
 
 def _help(option: str) -> Parameter:
@@ -414,6 +417,110 @@ def qrels_export(*, form: Form = "jsonl", options: Options = Options()) -> None:
     with _opened(options) as workspace:
         lines = exported_judgments(workspace, form)
     _print(options, {"form": form, "lines": lines}, lambda: print(*lines, sep="\n"))
+
+
+By = Annotated[str, Parameter(name="--by", help="Who does it, and answers for it.")]
+FailureId = Annotated[str, Parameter(name="ID", help="Id of the failure, or its last digits.")]
+
+
+@feedback_app.command(name="list")
+def feedback_list(
+    *,
+    state: Annotated[State | None, Parameter(help="What became of it; everything unless given.")] = None,
+    options: Options = Options(),
+) -> None:
+    """List the failures of runs and the misses of users.
+
+    Example: assay feedback list --state open
+    """
+    from pipeline.promotion import listed
+
+    with _opened(options) as workspace:
+        found = listed(workspace, state)
+    rows = [
+        [each.id, each.state, each.failure.failure_class, each.failure.engine or "–", each.failure.question]
+        for each in found
+    ]
+    _print(
+        options,
+        [each.model_dump(mode="json", by_alias=True) for each in found],
+        lambda: show_rows("Failures", ("id", "state", "kind", "engine", "question"), rows),
+    )
+
+
+@feedback_app.command(name="add")
+def feedback_add(
+    question: Annotated[str, Parameter(help="What was asked.")],
+    *,
+    shown: Annotated[tuple[str, ...], Parameter(help="What was shown, best first; may be given several times.")] = (),
+    wanted: Annotated[tuple[str, ...], Parameter(help="What was wanted; may be given several times.")] = (),
+    golden_set: Annotated[str | None, Parameter(help="Its set; needed where there are several.")] = None,
+    options: Options = Options(),
+) -> None:
+    """Enter what a user asked and did not get.
+
+    Example: assay feedback add "squash my commits" --shown acme/skills::merge/SKILL.md --wanted rebase
+    """
+    from pipeline.promotion import add_miss
+
+    with _opened(options) as workspace:
+        entered = add_miss(workspace, question, shown, wanted, golden_set)
+    _print(options, entered.model_dump(mode="json", by_alias=True), lambda: show_line(f"{entered.id} {entered.state}"))
+
+
+@feedback_app.command(name="correct")
+def feedback_correct(
+    failure: FailureId,
+    text: Annotated[str, Parameter(help="The right answer in words.")],
+    *,
+    by: By,
+    cite: Annotated[tuple[str, ...], Parameter(help="Where it is: `tap::path` or `class:<body digest>`.")] = (),
+    no_answer: Annotated[bool, Parameter(help="There is no answer in the corpus.", negative=())] = False,
+    options: Options = Options(),
+) -> None:
+    """Say what should have been answered, and where it is.
+
+    Example: assay feedback correct 4TQK9 "the interactive form" --cite acme/skills::git/SKILL.md --by kim
+    """
+    from pipeline.promotion import correct_failure
+
+    with _opened(options) as workspace:
+        entered = correct_failure(workspace, failure, text, cite, by, answerable=not no_answer)
+    _print(options, entered.model_dump(mode="json", by_alias=True), lambda: show_line(f"{entered.id} {entered.state}"))
+
+
+@feedback_app.command(name="reject")
+def feedback_reject(
+    failure: FailureId,
+    why: Annotated[str, Parameter(help="Why it is no failure.")],
+    *,
+    by: By,
+    options: Options = Options(),
+) -> None:
+    """Say that a failure is none.
+
+    Example: assay feedback reject 4TQK9 "both answers are right" --by kim
+    """
+    from pipeline.promotion import reject_failure
+
+    with _opened(options) as workspace:
+        entered = reject_failure(workspace, failure, by, why)
+    _print(options, entered.model_dump(mode="json", by_alias=True), lambda: show_line(f"{entered.id} {entered.state}"))
+
+
+@feedback_app.command(name="promote")
+def feedback_promote(failure: FailureId, *, by: By, options: Options = Options()) -> None:
+    """Make a permanent test of a corrected failure; the next night scores it. Doing it twice changes nothing.
+
+    Example: assay feedback promote 4TQK9 --by kim
+    """
+    from pipeline.promotion import promote_failure
+
+    with _opened(options) as workspace:
+        done = promote_failure(workspace, failure, by)
+    version = "repeats it: no item was made" if done.item_version is None else f"version {done.item_version}"
+    said = f"{done.golden_set} {done.query_id}: {version}" + ("" if done.new else ", as before")
+    _print(options, done._asdict(), lambda: show_line(said))
 
 
 @taps_app.command(name="check")

@@ -108,6 +108,13 @@ def evaluate(context: Context, night: str, engine: str) -> list[str]:
         return [made.key for made in stages.evaluate(workspace, at.corpus, at.grouped, engine, at.sets)]
 
 
+def feedback(context: Context, night: str) -> None:
+    """Enter the failures of the night into the queue."""
+    with _workspace(context, night) as workspace:
+        at = stages.place(workspace)
+        stages.feedback(workspace, at.corpus, at.grouped, at.sets)
+
+
 def publish(context: Context, night: str) -> str:
     """Publish the run; return its id, which is also what the feed's asset carries."""
     with _workspace(context, night) as workspace:

@@ -89,6 +89,7 @@ STEPS = (
     StepDoc("index", "entries", "one index a tap", "assay rank"),
     StepDoc("rank", "indices, golden sets", "hits of each question, mirrors included", "assay rank"),
     StepDoc("score", "hits, golden sets, clusters", "rankings, items, metrics, and what moves them", "assay score"),
+    StepDoc("feedback", "scores", "failures that are new, into the ledger", "assay run"),
     StepDoc("feed", "all of these", "the published run and its report", "assay run"),
 )
 """The steps of a night, in order: what each reads and writes, and the command that repeats it."""
@@ -455,6 +456,19 @@ def score(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, 
     return workspace.once(SCORE, f"{engine} {golden.name}", inputs, make)
 
 
+def feedback(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> None:
+    """Enter the failures into the queue, once for a run.
+
+    Reads ``outcomes`` and ``rankings``. Writes into the ledger: failures that are new, and what exemplars say.
+
+    Raises:
+        MissingArtifact: an engine has not scored a set yet.
+    """
+    from pipeline.promotion import fill_queue
+
+    fill_queue(workspace, corpus, grouped, sets, run_id_of(identity_of(workspace, corpus, sets)))
+
+
 def publish(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> Published:
     """Publish the run: its tables and its report by one rename, then its lineage, then ``latest.json``.
 
@@ -617,6 +631,7 @@ def run(workspace: Workspace) -> Published:
     sets = resolve(workspace, grouped)
     for engine in workspace.settings.running:
         evaluate(workspace, whole, grouped, engine, sets)
+    feedback(workspace, whole, grouped, sets)
     return publish(workspace, whole, grouped, sets)
 
 

@@ -20,7 +20,7 @@ from pipeline.reports.feed import ENTRIES, LINEAGE, NIGHTS, RUNS, TAPS, Latest, 
 from pipeline.reports.proposal import PinProposal
 from pipeline.scoring.duplicates import DUPLICATE_TAX
 from pipeline.scoring.near import NEAR_METRICS
-from pipeline.scoring.outcomes import ABSTENTION, OUTCOMES
+from pipeline.scoring.outcomes import ABSTENTION, JUDGED_METRICS, OUTCOMES
 from pipeline.scoring.rows import ITEMS, METRICS, RANKINGS
 from pipeline.scoring.sensitivity import SENSITIVITY
 from pipeline.taps.taplist import TapKeys
@@ -46,6 +46,7 @@ SCORE_TABLES: dict[str, Table] = {
     "sensitivity": SENSITIVITY,
     "outcomes": OUTCOMES,
     "abstention": ABSTENTION,
+    "judged_metrics": JUDGED_METRICS,
 }
 """Tables that each golden set has under each engine."""
 

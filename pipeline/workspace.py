@@ -21,6 +21,7 @@ from pipeline.classes.signatures import SCHEME
 from pipeline.config import Settings, sources_of
 from pipeline.engines import INDEX, RANK, IndexEngine, RememberingEngine, fingerprint
 from pipeline.errors import BadInput, Fault
+from pipeline.feedback import FEEDBACK
 from pipeline.golden.concepts import CONCEPTS, Mentioned
 from pipeline.golden.concepts import mentioned as in_classes
 from pipeline.golden.items import KEPT, RESOLVE, GoldenSet, parse_golden_set, read_golden_set
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 CORPUS = Stage("corpus", 1)
 
-STAGES = (SNAPSHOT, CATALOG, CORPUS, CLASSES, SIGN, CLUSTER, CONCEPTS, RESOLVE, INDEX, RANK, SCORE, FEED)
+STAGES = (SNAPSHOT, CATALOG, CORPUS, CLASSES, SIGN, CLUSTER, CONCEPTS, RESOLVE, INDEX, RANK, SCORE, FEEDBACK, FEED)
 """Every stage, in order. Their versions are part of a run's identity."""
 
 Files = dict[str, bytes]
@@ -409,6 +410,15 @@ def bodies_in(workspace: Workspace, catalogs: Iterable[Artifact]) -> dict[tuple[
                 if body not in held:
                     held.append(body)
     return bodies
+
+
+def score_keys(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> list[JsonValue]:
+    """Return the keys of the scores of every set under every engine that runs."""
+    return [
+        Store.key(SCORE, score_inputs(workspace, corpus, grouped, engine, golden))
+        for engine in workspace.settings.running
+        for golden in sets
+    ]
 
 
 def find_scores(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> list[Artifact]:

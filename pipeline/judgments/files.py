@@ -127,4 +127,5 @@ def _with_body(judgment: Judgment, targets: Targets) -> Judgment | Wrong:
     if isinstance(target, str):
         field = "chunkId" if judgment.chunk_id else "docId"
         return Wrong(field, f"{in_row(written)} {target}", "mend it, or give `judged_sha256`")
-    return judgment.model_copy(update={"judged_sha256": target.body})
+    named = {"chunk_id": target.chunk_id} if judgment.chunk_id else {}
+    return judgment.model_copy(update={"judged_sha256": target.body, **named})

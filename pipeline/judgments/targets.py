@@ -38,12 +38,14 @@ class Targets:
         """Take the rows of a corpus, with ``COLUMNS``, and the pin of each tap."""
         self._pins = pins
         self._class_of: dict[str, str] = {}
+        self._body_of: dict[str, str] = {}
         self._bodies: dict[tuple[str, bytes], set[str]] = defaultdict(set)
         columns = (entries[name].to_pylist() for name in COLUMNS)
         for tap, path, shown, class_id, body, empty in zip(*columns, strict=True):
             if empty:
                 continue  # empty bodies are never one content: nothing can be said of all of them
             self._class_of[body] = class_id
+            self._body_of[class_id] = min(body, self._body_of.get(class_id, body))
             self._bodies[tap, path].add(body)
             if shown.encode() != path:
                 self._bodies[tap, shown.encode()].add(body)
@@ -52,15 +54,22 @@ class Targets:
         """Return the class of a body digest; None where no entry of the corpus has it."""
         return self._class_of.get(body)
 
+    def entry_of(self, body: str) -> str:
+        """Return the first entry, in byte order, that has a body of the corpus, as `tap@pin:path`."""
+        tap, path = min(place for place, bodies in self._bodies.items() if body in bodies)
+        return f"{tap}@{self._pins[tap]}:{path.decode('utf-8', errors='backslashreplace')}"
+
     def find(self, written: str) -> Target | str:
         """Return what is named, or what is wrong with the name.
 
-        It is `tap@pin:path`, `tap::path`, `class:<body digest>` or the digest alone.
+        It is `tap@pin:path`, `tap::path`, `class:<body digest>` or the digest alone. The id of a class that holds several
+        bodies names the first of them.
         """
         content = _CONTENT.fullmatch(written)
         if content:
-            known = content["body"] in self._class_of
-            return Target(None, content["body"]) if known else "names nothing in the corpus: no entry has this body"
+            digest = content["body"]
+            body = digest if digest in self._class_of else self._body_of.get(digest)
+            return "names nothing in the corpus: no entry has this body" if body is None else Target(None, body)
         at_pin = _AT_PIN.fullmatch(written)
         tap, separator, path = written.partition("::")
         if at_pin:

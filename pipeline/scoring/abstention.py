@@ -171,7 +171,7 @@ def fit(points: Sequence[Point], most_false_abstentions: float | None = MOST_FAL
         most_false_abstentions: share of the answerable items from which it may abstain at most; None: any.
 
     Returns:
-        One of the signals, or infinity, which abstains always; None where no item has a signal.
+        One of the signals, or infinity, which abstains always; None where nothing that may be answered is judged.
     """
     signals = sorted({point.signal for point in points if point.signal is not None})
     if not signals:

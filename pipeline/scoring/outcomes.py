@@ -24,7 +24,7 @@ from pipeline.scoring.failures import CUT, Case, FailureClass, failure_class
 from pipeline.scoring.intervals import Label, label
 from pipeline.scoring.means import NOT_ANSWERABLE, PUBLISHED, ItemScore, Run, headline_rows, number, reason
 from pipeline.scoring.measures import Graded, Measure, Undefined, Value
-from pipeline.scoring.rows import MetricRow, MetricValue
+from pipeline.scoring.rows import METRICS, MetricRow, MetricValue
 
 SOURCE_FILTERS: Mapping[str, tuple[Source, ...]] = {
     "all": ("human", "provenance", "llm"),
@@ -113,6 +113,10 @@ class AbstentionRow(Record):
 
 
 ABSTENTION = Table("abstention", AbstentionRow, ("golden_set", "engine", "signal", "items", "policy"))
+
+
+JUDGED_METRICS = Table("judged_metrics", MetricRow, METRICS.key)
+"""Means by judgments, the grading ``qrels``, and means of what whole items expect. Rows as in ``metrics``."""
 
 
 class Ranked(NamedTuple):

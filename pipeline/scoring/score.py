@@ -32,7 +32,7 @@ from pipeline.scoring.means import (
     score_item,
 )
 from pipeline.scoring.near import NEAR_METRICS, NO_COPIES, Copies, joined_classes, near_metric_rows
-from pipeline.scoring.outcomes import ABSTENTION, OUTCOMES, SOURCE_FILTERS, outcomes
+from pipeline.scoring.outcomes import ABSTENTION, JUDGED_METRICS, OUTCOMES, SOURCE_FILTERS, outcomes
 from pipeline.scoring.outcomes import Ranked as RankedItem
 from pipeline.scoring.rows import ITEMS, METRICS, RANKINGS, ItemRow, MetricRow, MetricValue, RankingRow
 from pipeline.scoring.sensitivity import SENSITIVITY, lookup, sensitivity_rows
@@ -47,7 +47,7 @@ UNJUDGED: Mapping[str, Grades] = {name: {} for name in SOURCE_FILTERS}
 HEADLINE = ("recall@10", "hit@1", "mrr@100", "ndcg@10")
 SHOWN = 10
 """How many first hits are looked at for locale copies in another language."""
-TABLES = (RANKINGS, ITEMS, METRICS, NEAR_METRICS, DUPLICATE_TAX, SENSITIVITY, OUTCOMES, ABSTENTION)
+TABLES = (RANKINGS, ITEMS, METRICS, NEAR_METRICS, DUPLICATE_TAX, SENSITIVITY, OUTCOMES, ABSTENTION, JUDGED_METRICS)
 """What a set's scores under an engine consist of."""
 
 
@@ -63,6 +63,7 @@ class Scored:
     sensitivity: pa.Table
     outcomes: pa.Table
     abstention: pa.Table
+    judged_metrics: pa.Table
     headline: tuple[MetricRow, ...]
 
     def table(self, table: Table) -> pa.Table:
@@ -167,12 +168,13 @@ def score_run(
             for score in scores[grading]
             for query_id in [score.item.query_id]
         ),
-        METRICS.from_rows([*means, *ended.metrics]),
+        METRICS.from_rows(means),
         NEAR_METRICS.from_rows(near_metric_rows(run, again, ranked, becomes, means)),
         DUPLICATE_TAX.from_rows(row for grading in GRADINGS for row in tax_rows(run, grading, scores[grading], taps)),
         SENSITIVITY.from_rows(sensitivity_rows(run, scores["row"], _ambiguous(entries))),
         OUTCOMES.from_rows(ended.outcomes),
         ABSTENTION.from_rows(ended.abstention),
+        JUDGED_METRICS.from_rows(ended.metrics),
         tuple(row for row in means if row.facet == "all" and row.treatment == TREATMENT and row.metric in HEADLINE),
     )
 

@@ -40,6 +40,15 @@ def test_a_judgment_of_content_or_of_an_entry_gets_the_digest_of_its_body(target
     assert [judgment.judged_sha256 for judgment in parse(targets, ROW, entry)] == [BODY, BODY]
 
 
+def test_the_id_of_a_class_of_several_bodies_names_the_first_of_them() -> None:
+    bodies = sorted(sha256(text).hexdigest() for text in (b"one", b"two"))
+    place = {"tap": "o/r", "class_id": "f" * 64, "empty_body": False}
+    rows = [{**place, "path": body.encode(), "path_text": body, "body_sha256": body} for body in bodies]
+    joined = Targets(pa.Table.from_pylist(rows), {"o/r": PIN})
+    (judgment,) = parse(joined, {**ROW, "chunkId": "class:" + "f" * 64})
+    assert (judgment.judged_sha256, judgment.chunk_id) == (bodies[0], f"class:{bodies[0]}")
+
+
 def test_a_judgment_that_brings_its_digest_may_name_what_is_gone(targets: Targets) -> None:
     gone = {**ROW, "chunkId": None, "docId": f"o/r@{'b' * 40}:git/SKILL.md", "judged_sha256": "c" * 64}
     (judgment,) = parse(targets, gone)
