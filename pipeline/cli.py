@@ -332,6 +332,26 @@ def golden_freeze(name: SetName, *, options: Options = Options()) -> None:
     _print(options, machine, lambda: show_line(f"{name}@{golden.digest} {len(golden.items)} items"))
 
 
+@golden_app.command(name="check")
+def golden_check(name: SetName, *, options: Options = Options()) -> None:
+    """Check every row of a golden set against the corpus, and show what the set is good for.
+
+    Example: assay golden check default
+    """
+    from pipeline.keeping import golden_set
+    from pipeline.workspace import readiness_of
+
+    with _opened(options) as workspace:
+        corpus = find_corpus(workspace)
+        found = readiness_of(workspace, corpus, find_classes(workspace, corpus), golden_set(workspace, name))
+    rows = [[row.verdict, row.demand, row.wanted, row.says, ", ".join(row.ids[:3])] for row in found]
+    _print(
+        options,
+        [row.model_dump() for row in found],
+        lambda: show_rows(f"Readiness of {name}", ("", "demand", "wanted", "found", "items at fault"), rows),
+    )
+
+
 @golden_app.command(name="import")
 def golden_import(
     name: SetName,

@@ -12,6 +12,7 @@ from pipeline.classes.families import FAMILIES, FAMILY_MEMBERS
 from pipeline.classes.group import CLASS_ROWS
 from pipeline.config import Config
 from pipeline.errors import BadInput, Fault
+from pipeline.feedback.readiness import READINESS
 from pipeline.golden.concepts import Concept
 from pipeline.golden.items import GoldenRow
 from pipeline.judgments.qrels import Judgment
@@ -57,6 +58,7 @@ RUN_TABLES: dict[str, Table] = {
     "classes": CLASS_ROWS,
     **NEAR_TABLES,
     **SCORE_TABLES,
+    "readiness": READINESS,
 }
 """Tables of a published run, `feed/run=<run_id>/<table>.parquet`. Each has the run's id as its first column."""
 

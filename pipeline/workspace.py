@@ -35,6 +35,7 @@ from pipeline.taps.taplist import Tap, TapList, corpus_digest
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pipeline.feedback.readiness import ReadinessRow
     from pipeline.golden.resolve import ResolvedSet
     from pipeline.judgments.resolution import Grades
 
@@ -370,6 +371,25 @@ def judged_grades(workspace: Workspace, corpus: Corpus, resolved: ResolvedSet, e
     return {
         name: resolve_qrels(qrels, targets.class_of, sources=sources).grades for name, sources in SOURCE_FILTERS.items()
     }
+
+
+def readiness_of(workspace: Workspace, corpus: Corpus, grouped: Artifact, golden: GoldenSet) -> list[ReadinessRow]:
+    """Return what a set is good for.
+
+    Raises:
+        MissingArtifact: an engine has not scored it yet.
+    """
+    from pipeline.feedback.readiness import readiness
+    from pipeline.golden.resolve import resolve
+
+    entries = read(workspace, grouped, "entries.parquet")
+    resolved = resolve(golden, entries, concepts=mentioned(workspace, entries))
+    pools: dict[str, set[str]] = {}
+    for made in find_scores(workspace, corpus, grouped, [golden]):
+        for hit in read(workspace, made, "rankings.parquet", ["query_id", "rank", "class_id"]).to_pylist():
+            if hit["rank"] <= 10:
+                pools.setdefault(hit["query_id"], set()).add(hit["class_id"])
+    return readiness(resolved, judged_grades(workspace, corpus, resolved, entries)["all"], pools)
 
 
 def mentioned(workspace: Workspace, entries: pa.Table) -> Mentioned:

@@ -209,14 +209,13 @@ def similar(left: str, right: str) -> float:
 
     It is what MinHash would estimate; of texts so short it is counted. The same words are 1, whatever their case.
     """
-    left, right = plain_question(left), plain_question(right)
-    if left == right:
-        return 1.0
-    ours, theirs = _runs(left), _runs(right)
+    ours, theirs = character_runs(left), character_runs(right)
     return len(ours & theirs) / len(ours | theirs)
 
 
-def _runs(text: str) -> set[str]:
+def character_runs(question: str) -> set[str]:
+    """Return the runs of five characters of a question, in the form in which questions are compared."""
+    text = plain_question(question)
     return {text[start : start + _RUN] for start in range(max(1, len(text) - _RUN + 1))}
 
 

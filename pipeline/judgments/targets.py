@@ -62,8 +62,8 @@ class Targets:
     def find(self, written: str) -> Target | str:
         """Return what is named, or what is wrong with the name.
 
-        It is `tap@pin:path`, `tap::path`, `class:<body digest>` or the digest alone. The id of a class that holds several
-        bodies names the first of them.
+        It is `tap@pin:path`, `tap::path`, `class:<body digest>` or the digest alone. The id of a class that holds
+        several bodies names the first of them.
         """
         content = _CONTENT.fullmatch(written)
         if content:
