@@ -5,13 +5,16 @@ BIN := .venv/bin
 CORPORA ?=
 WORKERS ?= 2
 PORT ?= 8080
+CONTESTS ?=
+SIZES ?=
+REPEATS ?= 3
 ifneq ($(CORPORA),)
 export CORPORA
 endif
 export AIRFLOW_HOME := $(CURDIR)/.airflow
 
 .DEFAULT_GOAL := help
-.PHONY: help run up pictures corpora test test-all check fix lock schemas clean
+.PHONY: help run up pictures corpora bench test test-all check fix lock schemas clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -45,6 +48,9 @@ corpora: .venv/.installed  ## One night on other registries: make corpora CORPOR
 	$(BIN)/python "$(CORPORA)/unpack.py" build/corpora
 	$(BIN)/assay run --taps build/corpora/taps.toml --golden "$(CORPORA)/../golden/natural.jsonl" \
 	  --engines.bm25.tokenizer ascii --store build/corpora-store
+
+bench: .venv/.installed build/examples/.built  ## Side by side with the peers: make bench CONTESTS=ranking SIZES="1000 4000" CORPORA=<folder>
+	$(BIN)/python -m benchmarks $(CONTESTS) $(if $(SIZES),--sizes $(SIZES)) --repeats $(REPEATS) --uv .uv/bin/uv
 
 test: .venv/.installed build/examples/.built  ## The tests that need nothing but this folder (at most 5 minutes)
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m "not slow and not airflow and not browser and not corpora"

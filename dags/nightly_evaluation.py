@@ -25,6 +25,7 @@ RETRY_OUTAGES_ONLY = ExceptionRetryPolicy(
     rules=[
         RetryRule(exception="pipeline.errors.BadInput", action=RetryAction.FAIL, reason="bad input"),
         RetryRule(exception="pipeline.errors.Unsound", action=RetryAction.FAIL, reason="not as configured"),
+        RetryRule(exception="pipeline.errors.CheckFailed", action=RetryAction.FAIL, reason="a check failed"),
         RetryRule(exception="pipeline.errors.MissingArtifact", action=RetryAction.FAIL, reason="a step is missing"),
     ]
 )
@@ -139,6 +140,16 @@ def nightly_evaluation() -> None:
 
         orchestration.feedback(get_current_context(), night)
 
+    # After the engines, since a night that fails here is one to look into, and their work is kept.
+    @task(
+        trigger_rule="none_failed",
+        doc_md="Checks a sample with other packages, asks for names. By hand: `assay checks`.",
+    )
+    def checks(night: str) -> str:
+        from pipeline import orchestration
+
+        return orchestration.checks(get_current_context(), night)
+
     # Not skipped where no engine can run: the run is published all the same, and says why.
     @task(trigger_rule="none_failed", outlets=[FEED], doc_md="Publishes the run and its report. By hand: `assay run`.")
     def publish(night: str) -> str:
@@ -163,11 +174,12 @@ def nightly_evaluation() -> None:
     engines = resolve(night)
     scored = evaluate.partial(night=night).expand(engine=engines)
     queued = feedback(night)
+    checked = checks(night)
     published = publish(night)
     taken >> whole >> grouped >> engines
     whole >> shards
     signed >> joined >> engines
-    scored >> queued >> published >> close_night(night)
+    scored >> checked >> queued >> published >> close_night(night)
 
 
 nightly = nightly_evaluation()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, CycloptsError, Parameter
 
 from pipeline import __version__, stages
-from pipeline.config import ClassRule, Config, Overrides, load
+from pipeline.config import PATHS, ClassRule, Config, Overrides, load, variable_of
 from pipeline.errors import BadInput, Fault
 from pipeline.explain import explain as find_explanation
 from pipeline.export import export as write_export
@@ -30,6 +30,7 @@ from pipeline.terminal import (
     headline_table,
     not_run_as_json,
     out,
+    show_checks,
     show_explained,
     show_line,
     show_night,
@@ -70,27 +71,39 @@ app.command(feedback_app)
 
 
 def _help(option: str) -> Parameter:
-    return Parameter(help=Config.model_fields[option].description, negative=())
+    """Say what an option does, its key in the configuration file, its variable, and its default."""
+    field = Config.model_fields[option]
+    default = ", ".join(field.default) if isinstance(field.default, list) else field.default
+    beside = " beside the file" if option in PATHS and default else ""
+    names = f"[key: {option}; env: {variable_of(option)}; default: {'none' if default is None else default}{beside}]"
+    return Parameter(help=f"{field.description} {names}", negative=())
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Options:
-    """Options of every command; each is also ASSAY_<NAME> in the environment and a key of the configuration file."""
+    """Options of every command. The command line goes before the environment, and that before the file."""
 
-    config: Annotated[Path | None, Parameter(help="Configuration file; config/assay.toml unless named.")] = None
-    store: Annotated[Path | None, _help("store")] = None
-    taps: Annotated[Path | None, _help("taps")] = None
-    golden: Annotated[tuple[Path, ...] | None, _help("golden")] = None
+    # Paths are text here: as a path, one that is empty would be the current folder.
+    config: Annotated[
+        str | None, Parameter(help="Configuration file. [env: ASSAY_CONFIG; default: config/assay.toml]")
+    ] = None
+    store: Annotated[str | None, _help("store")] = None
+    taps: Annotated[str | None, _help("taps")] = None
+    golden: Annotated[tuple[str, ...] | None, _help("golden")] = None
     class_rule: Annotated[ClassRule | None, _help("class_rule")] = None
-    cluster_decisions: Annotated[Path | None, _help("cluster_decisions")] = None
-    concepts: Annotated[Path | None, _help("concepts")] = None
+    cluster_decisions: Annotated[str | None, _help("cluster_decisions")] = None
+    concepts: Annotated[str | None, _help("concepts")] = None
     as_of: Annotated[int | None, _help("as_of")] = None
     near_threshold: Annotated[float | None, _help("near_threshold")] = None
     max_file_bytes: Annotated[int | None, _help("max_file_bytes")] = None
     engines: Annotated[
         dict[str, dict[str, str]] | None,
-        Parameter(help="One option of one engine, such as --engines.bm25.tokenizer ascii.", negative=()),
+        Parameter(
+            help="One option of one engine, such as --engines.bm25.tokenizer ascii. "
+            "[key: engines.bm25.tokenizer; env: ASSAY_ENGINES_BM25_TOKENIZER; default: bm25 with its defaults]",
+            negative=(),
+        ),
     ] = None
     ledger: Annotated[str | None, _help("ledger")] = None
     threads: Annotated[int | None, _help("threads")] = None
@@ -287,6 +300,22 @@ def _engines(workspace: Workspace, name: str | None) -> list[str]:
         reason = workspace.settings.not_run[name]
         raise BadInput([Fault("--engine", f"{name} is not run: {reason}", "mend that, or choose another")])
     return workspace.settings.running if name is None else [name]
+
+
+@app.command
+def checks(*, options: Options = Options()) -> None:
+    """Hold a sample of the corpus's text against what other packages make of it, and ask engines for known items.
+
+    Example: assay checks --json
+    """
+    with _opened(options) as workspace:
+        made, asked = stages.check(workspace, stages.place(workspace))
+        checked, known = stages.checks_of(made), stages.known_items_of(asked)
+    machine = {
+        "checks": [row.model_dump() for row in checked],
+        "known_items": [row.model_dump(exclude={"misses"}) for row in known],
+    }
+    _print(options, machine, lambda: show_checks(checked, known))
 
 
 @app.command(name="worksheet")

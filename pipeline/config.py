@@ -6,10 +6,13 @@ the file are relative to the file; elsewhere to the current folder.
 
 from __future__ import annotations
 
+import difflib
 import os
 import tomllib
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -75,19 +78,19 @@ class Config(Record):
 class Overrides:
     """Options given on the command line; None where the environment or the file decides."""
 
-    config: Path | None = None
+    config: Path | str | None = None
     """Configuration file [default: config/assay.toml]."""
-    store: Path | None = None
+    store: Path | str | None = None
     """Folder that keeps everything derived, and the feed."""
-    taps: Path | None = None
+    taps: Path | str | None = None
     """The tap list."""
-    golden: tuple[Path, ...] | None = None
+    golden: tuple[Path | str, ...] | None = None
     """A golden set, or a folder of them; may be given several times."""
     class_rule: ClassRule | None = None
     """What makes two entries the same content."""
-    cluster_decisions: Path | None = None
+    cluster_decisions: Path | str | None = None
     """What people decided about near-duplicates: a file of JSON Lines."""
-    concepts: Path | None = None
+    concepts: Path | str | None = None
     """What concepts there are: a file of JSON Lines."""
     as_of: int | None = None
     """Position of the ledger as of which it is read."""
@@ -132,6 +135,11 @@ class Settings:
         """The names of the engines that can run, in order."""
         return sorted(self.engines.keys() - self.not_run.keys())
 
+    @property
+    def engines_that_run(self) -> dict[str, Engine]:
+        """The engines that can run, by name."""
+        return {name: self.engines[name] for name in self.running}
+
     def cluster_decisions(self) -> ClusterDecisions:
         """Read what people decided about near-duplicates.
 
@@ -161,36 +169,96 @@ def load(overrides: Overrides | None = None, environ: Mapping[str, str] | None =
     """Read the configuration file and lay the environment and the command line over it.
 
     Raises:
-        BadInput: the file, a variable or an option is wrong; all faults are named.
+        BadInput: the file, a variable or an option is wrong; all faults are named, each by where it was given.
     """
     overrides = overrides or Overrides()
     environ = os.environ if environ is None else environ
-    file = (overrides.config or Path(environ.get("ASSAY_CONFIG") or DEFAULT_FILE)).absolute()
-    here = Path.cwd()
-    written = _from_file(file)
-    values = {**written, **_from_environment(environ, here)}
-    for option in fields(overrides):
-        given = getattr(overrides, option.name)
-        if option.name != "config" and given is not None:
-            values[option.name] = _as_given(given, here)
-    if overrides.ledger is not None:
-        values["ledger"] = _ledger_place(overrides.ledger, here)
-    values["engines"] = _merged_engines(written, overrides, environ, here)
-    config = _validated(values, file)
-    engines, packages = _engines(config.engines, file)
+    file = _file(overrides, environ)
+    given = _Given(file, _from_file(file), Path.cwd())
+    _take_environment(given, environ, overrides)
+    _take_command_line(given, overrides)
+    config = _validated(given)
+    engines, packages = _engines(config.engines, given)
+    golden_files = _golden_files(file.parent, config.golden, given)
+    try:
+        ledger_url = url_of(config.ledger or str(file.parent / config.store / FILE), file.parent)
+    except BadInput as error:
+        given.fault(("ledger",), error.faults[0].what, error.faults[0].todo)
+    if given.faults:
+        raise BadInput(given.faults)
     return Settings(
         config=config,
         file=file,
         store=Store(file.parent / config.store),
         tap_file=file.parent / config.taps,
-        decision_file=None if config.cluster_decisions is None else file.parent / config.cluster_decisions,
+        golden_files=golden_files,
         concept_file=file.parent / config.concepts if config.concepts else None,
-        golden_files=_golden_files(file.parent, config.golden, file),
+        decision_file=None if config.cluster_decisions is None else file.parent / config.cluster_decisions,
         engines=engines,
         packages=packages,
-        ledger_url=url_of(config.ledger or str(file.parent / config.store / FILE), file.parent),
+        ledger_url=ledger_url,
         not_run=_not_run(engines),
     )
+
+
+PATHS = ("store", "taps", "golden", "cluster_decisions")
+"""Options that are paths."""
+PLACES = (*PATHS, "concepts", "ledger")
+"""Options that are paths, may be empty, or name a place by a URL."""
+
+
+class _Given:
+    """What was given for each option, and where: the last place that gave it counts."""
+
+    def __init__(self, file: Path, written: dict[str, Any], here: Path) -> None:
+        self.file = file
+        self.here = here
+        self.values = dict(written)
+        self.faults: list[Fault] = []
+        self._places: dict[tuple[str, ...], str] = {}
+        self.engines = written.get("engines", Config.model_fields["engines"].default)
+        if isinstance(self.engines, dict) and all(isinstance(options, dict) for options in self.engines.values()):
+            self.engines = {name: dict(options) for name, options in self.engines.items()}
+            self.values["engines"] = self.engines
+
+    def take(self, option: str, value: object, place: str) -> None:
+        """Take the value of an option, in place of what was given before."""
+        self.values[option] = value
+        self._places[option,] = place
+
+    def take_engine_option(self, engine: str, option: str, text: str, place: str) -> None:
+        """Take one option of one engine."""
+        if not isinstance(self.engines, dict) or not isinstance(self.engines.setdefault(engine, {}), dict):
+            return  # the file is refused with its place by the validation
+        self._places["engines", engine, option] = place
+        if option == "path" and not text:
+            self.fault(("engines", engine, option), "is empty", "name a file")
+        self.engines[engine][option] = _option(option, text, self.here)
+
+    def place(self, *option: str) -> str:
+        """Return where an option was given: on the command line, in the environment, or in the file."""
+        for length in range(len(option), 0, -1):
+            if option[:length] in self._places:
+                return " ".join([self._places[option[:length]], *option[length:]])
+        if option[0] == "engines" and len(option) > 2:
+            return " ".join([f"{self.file} engines.{option[1]}", *option[2:]])
+        return f"{self.file} {'.'.join(option)}"
+
+    def fault(self, option: tuple[str, ...], what: str, todo: str) -> None:
+        """Note what is wrong with an option."""
+        self.faults.append(Fault(self.place(*option), what, todo))
+
+
+def _file(overrides: Overrides, environ: Mapping[str, str]) -> Path:
+    if overrides.config is not None:
+        place, named = "--config", str(overrides.config)
+    elif "ASSAY_CONFIG" in environ:
+        place, named = "ASSAY_CONFIG", environ["ASSAY_CONFIG"]
+    else:
+        place, named = "", str(DEFAULT_FILE)
+    if not named:
+        raise BadInput([Fault(place, "is empty", "name a configuration file")])
+    return Path(named).absolute()
 
 
 def _from_file(file: Path) -> dict[str, Any]:
@@ -202,67 +270,75 @@ def _from_file(file: Path) -> dict[str, Any]:
         raise BadInput([Fault(str(file), f"cannot be read as TOML ({error})", "mend the file")]) from None
 
 
-def _from_environment(environ: Mapping[str, str], here: Path) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    faults = []
-    for name, described in Config.model_fields.items():
-        text = environ.get(f"ASSAY_{name.upper()}")
-        if text is None or name == "engines":
-            continue
-        if described.annotation is float:
-            try:
-                values[name] = float(text)
-            except ValueError:
-                faults.append(Fault(f"ASSAY_{name.upper()}", f"{text!r} is no number", "give a number from 0.5 to 1"))
-        elif described.annotation is int:
-            try:
-                values[name] = int(text)
-            except ValueError:
-                faults.append(Fault(f"ASSAY_{name.upper()}", f"{text!r} is not a whole number", "give a whole number"))
-        elif name == "golden":
-            values[name] = [str(here / part) for part in text.split(os.pathsep) if part]
-        elif name in ("store", "taps", "cluster_decisions", "concepts"):
-            values[name] = str(here / text)
-        elif name == "ledger":
-            values[name] = _ledger_place(text, here)
-        else:
-            values[name] = text
-    if faults:
-        raise BadInput(faults)
-    return values
-
-
+_PREFIX = "ASSAY_"
 _ENGINE_PREFIX = "ASSAY_ENGINES_"
 
 
-def _as_given(value: object, here: Path) -> object:
-    if isinstance(value, Path):
-        return str(here / value)
-    if isinstance(value, tuple):
-        return [_as_given(part, here) for part in value]
-    return value
+def variable_of(option: str) -> str:
+    """Return the name of an option in the environment."""
+    return _PREFIX + option.upper()
 
 
-def _ledger_place(text: str, here: Path) -> str:
-    return text if not text or "://" in text else str(here / text)
+def option_of(option: str) -> str:
+    """Return the name of an option on the command line."""
+    return f"--{option.replace('_', '-')}"
 
 
-def _merged_engines(file: Mapping[str, Any], overrides: Overrides, environ: Mapping[str, str], here: Path) -> Any:
-    """Lay single engine options over those of the file: `--engines.bm25.k1 1.5`, `ASSAY_ENGINES_BM25_K1=1.5`."""
-    engines = file.get("engines", Config.model_fields["engines"].default)
-    if not isinstance(engines, dict) or not all(isinstance(options, dict) for options in engines.values()):
-        return engines  # refused with its place by the validation
-    merged: dict[str, dict[str, Any]] = {name: dict(options) for name, options in engines.items()}
-    prefixes = {_ENGINE_PREFIX + name.upper().replace("-", "_") + "_": name for name in (*ENGINES, *engines)}
+def _take_environment(given: _Given, environ: Mapping[str, str], overrides: Overrides) -> None:
+    """Take what the environment gives; a variable that is no option is a fault: nobody sets one to have no effect."""
+    options = {variable_of(name): name for name in Config.model_fields if name != "engines"}
+    configured = given.engines if isinstance(given.engines, dict) else {}
+    names = (*ENGINES, *configured, *(overrides.engines or {}))
+    prefixes = {_ENGINE_PREFIX + name.upper().replace("-", "_") + "_": name for name in names}
     for variable, text in sorted(environ.items()):
+        if not variable.startswith(_PREFIX) or variable == "ASSAY_CONFIG":
+            continue
         # The longest name that fits: ASSAY_ENGINES_BM25_OKAPI_K1 is no option of bm25.
         fits = max((prefix for prefix in prefixes if variable.startswith(prefix)), key=len, default=None)
-        if fits is not None:
-            option = variable.removeprefix(fits).lower()
-            merged.setdefault(prefixes[fits], {})[option] = _option(option, text, here)
-    for name, options in (overrides.engines or {}).items():
-        merged.setdefault(name, {}).update({option: _option(option, text, here) for option, text in options.items()})
-    return merged
+        if variable in options:
+            _take_variable(given, options[variable], variable, text)
+        elif fits is not None:
+            given.take_engine_option(prefixes[fits], variable.removeprefix(fits).lower(), text, variable)
+        else:
+            known = ["ASSAY_CONFIG", *options, *(f"{prefix}<OPTION>" for prefix in prefixes)]
+            near = difflib.get_close_matches(variable, known, n=3) or sorted(options)
+            given.faults.append(Fault(variable, "no option has this name", f"unset it, or use: {', '.join(near)}"))
+
+
+def _take_variable(given: _Given, option: str, variable: str, text: str) -> None:
+    kind = Config.model_fields[option].annotation
+    if kind in (int, float):
+        what = "whole number" if kind is int else "number"
+        try:
+            given.take(option, int(text) if kind is int else float(text), variable)
+        except ValueError:
+            given.faults.append(Fault(variable, f"{text!r} is not a {what}", f"give a {what}"))
+    elif option == "golden":
+        given.take(option, [_path(part, given.here) for part in text.split(os.pathsep)], variable)
+    elif option in PLACES:
+        given.take(option, _path(text, given.here), variable)
+    else:
+        given.take(option, text, variable)
+
+
+def _take_command_line(given: _Given, overrides: Overrides) -> None:
+    for each in fields(overrides):
+        value = getattr(overrides, each.name)
+        if value is not None and each.name not in ("config", "engines"):
+            value = _as_given(value, given.here) if each.name in PLACES else value
+            given.take(each.name, value, option_of(each.name))
+    for engine, options in (overrides.engines or {}).items():
+        for option, text in options.items():
+            given.take_engine_option(engine, option, text, f"--engines.{engine}.{option}")
+
+
+def _as_given(value: object, here: Path) -> object:
+    return [_path(str(part), here) for part in value] if isinstance(value, tuple) else _path(str(value), here)
+
+
+def _path(text: str, here: Path) -> str:
+    # An empty path is left empty, to be refused: it would be the current folder.
+    return text if not text or "://" in text else str(here / text)
 
 
 def _option(option: str, text: str, here: Path) -> str | bool | int | float:
@@ -280,85 +356,108 @@ def _scalar(text: str) -> str | bool | int | float:
     return text
 
 
-def _validated(values: Mapping[str, Any], file: Path) -> Config:
+def _validated(given: _Given) -> Config:
+    """Return the configuration, less the options that are wrong: those are faults, and have their defaults."""
     try:
-        return Config.model_validate(values)
+        config = Config.model_validate(given.values)
     except ValidationError as error:
-        raise BadInput(faults_of(error, str(file))) from None
+        wrong = {str(found["loc"][0]) for found in error.errors()}
+        given.faults += faults_of(error, given.place)
+        config = Config.model_validate({name: value for name, value in given.values.items() if name not in wrong})
+    for option in PATHS:
+        value = getattr(config, option)
+        for path in value if isinstance(value, list) else [] if value is None else [value]:
+            if not path:
+                given.fault((option,), "is empty", "name a file or folder")
+            elif "\0" in path:
+                given.fault((option,), f"holds a NUL character: {path!r}", "mend the path")
+    return config
 
 
-def faults_of(error: ValidationError, where: str) -> list[Fault]:
-    """Turn what pydantic found into faults that name the field and what to do."""
+def faults_of(error: ValidationError, place: Callable[..., str]) -> list[Fault]:
+    """Turn what pydantic found into faults that name the field and what to do.
+
+    Args:
+        error: what it found.
+        place: says where the field was given whose path is its arguments.
+    """
     faults = []
     for found in error.errors():
-        field = ".".join(str(part) for part in found["loc"])
+        where = place(*map(str, found["loc"]))
         if found["type"] == "extra_forbidden":
-            faults.append(Fault(f"{where} {field}", "unknown option", "remove it or mend its name"))
+            faults.append(Fault(where, "unknown option", "remove it or mend its name"))
         else:
-            faults.append(Fault(f"{where} {field}", f"{found['msg']} (given: {found['input']!r})", "mend the value"))
+            faults.append(Fault(where, f"{found['msg']} (given: {found['input']!r})", "mend the value"))
     return faults
 
 
-def _golden_files(base: Path, golden: list[str], file: Path) -> tuple[Path, ...]:
+def _golden_files(base: Path, golden: list[str], given: _Given) -> tuple[Path, ...]:
     found: list[Path] = []
-    faults = []
+    where = ("golden",)
     for name in golden:
         place = base / name
+        if not name or "\0" in name:
+            continue  # told already
         if place.is_dir():
             sets = sorted(place.glob("*.jsonl"))
             if not sets:
-                faults.append(Fault(f"{file} golden", f"no .jsonl file in {place}", "put a golden set there"))
+                given.fault(where, f"no .jsonl file in {place}", "put a golden set there")
             found += sets
         elif place.is_file():
             found.append(place)
         else:
-            faults.append(Fault(f"{file} golden", f"no such file or folder: {place}", "mend the path"))
+            given.fault(where, f"no such file or folder: {place}", "mend the path")
     names: dict[str, Path] = {}
     for place in found:
+        if _no_name(place.name):
+            given.fault(where, f"the name of {place} is not UTF-8, or holds control characters", "rename the file")
         if place.stem in names and names[place.stem].resolve() != place.resolve():
-            faults.append(
-                Fault(f"{file} golden", f"two sets are called {place.stem}: {names[place.stem]}, {place}", "rename one")
-            )
+            given.fault(where, f"two sets are called {place.stem}: {names[place.stem]}, {place}", "rename one")
         names[place.stem] = place
     if not golden:
-        faults.append(Fault(f"{file} golden", "no golden set is named", "name at least one"))
-    if faults:
-        raise BadInput(faults)
+        given.fault(where, "no golden set is named", "name at least one")
     return tuple(names[name] for name in sorted(names))
 
 
-def _engines(engines: Mapping[str, Mapping[str, Any]], file: Path) -> tuple[dict[str, Engine], dict[str, str]]:
+def _no_name(name: str) -> bool:
+    """Say whether a file's name cannot be the name of a set: bytes that are no text, controls, ends of lines."""
+    return any(unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") for char in name)
+
+
+def _engines(engines: Mapping[str, Mapping[str, Any]], given: _Given) -> tuple[dict[str, Engine], dict[str, str]]:
     """Build every engine; return them, and the packages of those that are plug-ins."""
     known = plugins()
     built: dict[str, Engine] = {}
     packages: dict[str, str] = {}
-    faults: list[Fault] = []
-    for name, given in sorted(engines.items()):
-        where = f"{file} engines.{name}"
-        kind = given.get("kind", name)
+    for name, options in sorted(engines.items()):
+        kind = options.get("kind", name)
         try:
-            built[name] = _engine(kind, {key: given[key] for key in given if key != "kind"}, where, file.parent, known)
+            built[name] = _engine(kind, name, {key: options[key] for key in options if key != "kind"}, given, known)
         except BadInput as error:
-            faults += error.faults
+            given.faults += error.faults
         except ValidationError as error:
-            faults += faults_of(error, where)
-        if kind in known:
+            given.faults += faults_of(error, partial(given.place, "engines", name))
+        if isinstance(kind, str) and kind in known:
             packages[name] = known[kind].distribution
     if not engines:
-        faults.append(Fault(f"{file} engines", "no engine is named", f"name one of: {', '.join(sorted(ENGINES))}"))
-    faults += _unknown_sources(built, file)
-    if faults:
-        raise BadInput(faults)
+        given.fault(("engines",), "no engine is named", f"name one of: {', '.join(sorted(ENGINES))}")
+    # An engine that could not be built may be the one that another reads: that is told once.
+    given.faults += [
+        fault for source, fault in _unknown_sources(built, given) if source in built or source not in engines
+    ]
     return built, packages
 
 
-def _engine(kind: object, options: dict[str, Any], where: str, folder: Path, known: Plugins) -> Engine:
+def _engine(kind: object, name: str, options: dict[str, Any], given: _Given, known: Plugins) -> Engine:
     if not isinstance(kind, str):
-        raise BadInput([Fault(f"{where} kind", f"{kind!r} is no text", "name an engine")])
+        raise BadInput([Fault(given.place("engines", name, "kind"), f"{kind!r} is no text", "name an engine")])
     if isinstance(options.get("path"), str):
-        options["path"] = str(folder / options["path"])
+        if "\0" in options["path"]:
+            where = given.place("engines", name, "path")
+            raise BadInput([Fault(where, f"holds a NUL character: {options['path']!r}", "mend the path")])
+        options["path"] = str(given.file.parent / options["path"])
     try:
-        of_kind = engine_class(kind, where, known)
+        of_kind = engine_class(kind, given.place("engines", name), known)
     except CannotLoad as error:
         return absent(kind, options, str(error))
     return of_kind(of_kind.Options.model_validate(options))
@@ -369,17 +468,14 @@ def sources_of(engine: Engine) -> tuple[str, ...]:
     return engine.sources() if isinstance(engine, Borrower) else ()
 
 
-def _unknown_sources(engines: Mapping[str, Engine], file: Path) -> list[Fault]:
+def _unknown_sources(engines: Mapping[str, Engine], given: _Given) -> Iterator[tuple[str, Fault]]:
     plain = sorted(name for name, engine in engines.items() if not sources_of(engine))
     todo = f"name two of: {', '.join(plain)}"
-    return [
-        Fault(
-            f"{file} engines.{name}", f"it reads the rankings of {source!r}, which is no engine that it can read", todo
-        )
-        for name, engine in engines.items()
-        for source in sources_of(engine)
-        if source not in plain
-    ]
+    for name, engine in engines.items():
+        for source in sources_of(engine):
+            if source not in plain:
+                what = f"it reads the rankings of {source!r}, which is no engine that it can read"
+                yield source, Fault(given.place("engines", name), what, todo)
 
 
 def _not_run(engines: Mapping[str, Engine]) -> dict[str, str]:

@@ -48,6 +48,15 @@ class Unsound(AssayError):
     exit_code = 1
 
 
+class CheckFailed(AssayError):
+    """Another program makes something else of the same text than we do: one of both is wrong."""
+
+    exit_code = 1
+
+    def __init__(self, failures: Iterable[str]) -> None:
+        super().__init__("\n".join(failures))
+
+
 class Outage(AssayError):
     """Something was out of reach, and may be back later."""
 

@@ -108,6 +108,12 @@ def evaluate(context: Context, night: str, engine: str) -> list[str]:
         return [made.key for made in stages.evaluate(workspace, at.corpus, at.grouped, engine, at.sets)]
 
 
+def checks(context: Context, night: str) -> str:
+    """Make the checks, and ask every engine for known items; return the key of the checks."""
+    with _workspace(context, night) as workspace:
+        return stages.check(workspace, stages.place(workspace))[0].key
+
+
 def feedback(context: Context, night: str) -> None:
     """Enter the failures of the night into the queue."""
     with _workspace(context, night) as workspace:

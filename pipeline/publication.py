@@ -33,6 +33,8 @@ from pipeline.workspace import (
     Files,
     Workspace,
     engine_fingerprint,
+    find_checks,
+    find_known_items,
     find_scores,
     find_snapshot,
     identity_of,
@@ -66,6 +68,9 @@ def run_files(
     scores = find_scores(workspace, corpus, grouped, sets)
     for name in SCORE_TABLES:
         tables[name] = with_run_id(_joined(workspace, scores, RUN_TABLES[name]), run_id)
+    tables["checks"] = with_run_id(read(workspace, find_checks(workspace, corpus, sets), "checks.parquet"), run_id)
+    known = find_known_items(workspace, corpus, grouped)
+    tables["known_items"] = with_run_id(_joined(workspace, known, RUN_TABLES["known_items"]), run_id)
     ready = [row for golden in sets for row in readiness_of(workspace, corpus, grouped, golden)]
     tables["readiness"] = with_run_id(RUN_TABLES["readiness"].from_rows(ready), run_id)
     page = render(tables)

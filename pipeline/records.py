@@ -58,11 +58,21 @@ class Table:
 
     def sort(self, table: pa.Table) -> pa.Table:
         """Return ``table`` ordered by the key: bytes and text by their bytes, nulls last."""
-        return table.sort_by([(column, "ascending") for column in self.key])
+        import pyarrow.compute as pc
+
+        order = pc.sort_indices(table, sort_keys=[(column, "ascending") for column in self.key])
+        in_order = all(column.num_chunks == 1 for column in table.columns) and pc.all(_ascends(order)).as_py()
+        return table if in_order else table.take(order)  # a copy of all text that is saved where it can be
 
     def to_bytes(self, table: pa.Table) -> bytes:
         """Encode ``table`` as Parquet (zstd). The same rows give the same bytes."""
         return parquet_bytes(table.cast(self.schema) if table.schema != self.schema else table)
+
+
+def _ascends(order: pa.Array) -> pa.Array:
+    import pyarrow.compute as pc
+
+    return pc.less(order.slice(0, max(len(order) - 1, 0)), order.slice(1))
 
 
 def parquet_bytes(table: pa.Table) -> bytes:

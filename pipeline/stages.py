@@ -16,11 +16,25 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 from pydantic import Field
 
 from pipeline.catalog.entries import CATALOG, EntryFacts
+from pipeline.checks import CHECKS, CheckRow, Sample
+from pipeline.checks.known import KNOWN_ITEMS, KnownItemsRow
 from pipeline.classes import CLUSTER, SIGN, WHOLE, Shard
 from pipeline.classes.group import CLASSES
 from pipeline.config import sources_of
-from pipeline.engines import INDEX, RANK, Answer, Borrower, IndexEngine, Lent, Query, RememberingEngine
-from pipeline.errors import BadInput, Fault
+from pipeline.engines import (
+    INDEX,
+    RANK,
+    Answer,
+    Borrower,
+    Earlier,
+    IndexEngine,
+    Lent,
+    Query,
+    RememberingEngine,
+    Retriever,
+    UpdatingEngine,
+)
+from pipeline.errors import BadInput, Fault, Unsound
 from pipeline.golden.concepts import CONCEPTS
 from pipeline.golden.items import RESOLVE, GoldenSet
 from pipeline.records import Record
@@ -33,20 +47,24 @@ from pipeline.taps.taplist import Tap, TapList, corpus_digest
 from pipeline.workspace import (
     CORPUS,
     Corpus,
-    Facts,
+    EarlierIndex,
     Made,
     Told,
     Workspace,
     asked_ids,
     catalog_inputs,
+    checks_inputs,
     classes_inputs,
     cluster_inputs,
     corpus_inputs,
     earlier_bodies,
+    earlier_indexes,
     find_catalog,
+    find_checks,
     find_classes,
     find_clusters,
     find_corpus,
+    find_known_items,
     find_scores,
     find_snapshot,
     identity_of,
@@ -54,6 +72,7 @@ from pipeline.workspace import (
     index_inputs,
     judged_grades,
     kept_signatures,
+    known_items_inputs,
     known_parts,
     mentioned,
     mentions_inputs,
@@ -89,6 +108,8 @@ STEPS = (
     StepDoc("index", "entries", "one index a tap", "assay rank"),
     StepDoc("rank", "indices, golden sets", "hits of each question, mirrors included", "assay rank"),
     StepDoc("score", "hits, golden sets, clusters", "rankings, items, metrics, and what moves them", "assay score"),
+    StepDoc("checks", "entries, golden sets", "that another package scores a sample alike", "assay checks"),
+    StepDoc("known-items", "indices, entries", "how often a name alone finds its content", "assay checks"),
     StepDoc("feedback", "scores", "failures that are new, into the ledger", "assay run"),
     StepDoc("feed", "all of these", "the published run and its report", "assay run"),
 )
@@ -309,16 +330,16 @@ def resolve(workspace: Workspace, grouped: Artifact) -> list[GoldenSet]:
 
 
 def index(workspace: Workspace, corpus: Corpus, engine: str) -> list[Artifact]:
-    """Index the entries of each tap for an engine, so that one changed tap costs one tap.
+    """Index the entries of each tap for an engine, so that one changed tap costs its new entries.
 
     Reads the catalogues. Writes ``index``, one artifact a tap; nothing for an engine without an index.
     """
     built = workspace.settings.engines[engine]
     if not isinstance(built, IndexEngine):
         return []
-    known = cache(partial(known_parts, workspace, built)) if isinstance(built, RememberingEngine) else None
+    build = _index_builder(workspace, built)
     return [
-        _index_tap(workspace, tap, made, engine, built, known)
+        _index_tap(workspace, tap, made, engine, built, build)
         for tap, made in zip(corpus.taps, corpus.catalogs, strict=True)
     ]
 
@@ -329,22 +350,66 @@ def _index_tap(
     made: Artifact,
     engine: str,
     built: IndexEngine,
-    known: Callable[[], dict[bytes, bytes]] | None,
+    build: BuildIndex,
 ) -> Artifact:
-    """Index one tap. ``known`` is asked only where something is to be indexed, and learns what that holds."""
-
-    def make() -> Made | Told:
-        documents = read(workspace, made, "entries.parquet", ["slug", "description", "body"])
-        facts: Facts = {"entries": documents.num_rows}
-        if known is None:
-            return {"index.arrow": built.index_tap(documents)}, facts
-        remembering, parts = cast(RememberingEngine, built), known()
-        before = len(parts)
-        data = remembering.index_tap(documents, parts)
-        parts.update(remembering.parts(data))
-        return {"index.arrow": data}, facts, f"{len(parts) - before} new texts"
+    def make() -> Told:
+        documents = read(workspace, made, "entries.parquet", INDEXED)
+        data, detail = build(tap, documents)
+        return {"index.arrow": data}, {"entries": documents.num_rows}, detail
 
     return workspace.once(INDEX, f"{engine} {tap.name}", index_inputs(made, built), make)
+
+
+INDEXED = ("slug", "description", "body")
+"""The columns of a catalogue that an index is made from."""
+BuildIndex = Callable[[Tap, "pa.Table"], tuple[bytes, str | None]]
+"""Indexes the entries of a tap; returns the index, and how it was made where a part was taken from earlier ones."""
+
+
+def _index_builder(workspace: Workspace, built: IndexEngine) -> BuildIndex:
+    """Return how an engine indexes. What the store holds is looked for once, and only when something is to be made."""
+    if isinstance(built, RememberingEngine):
+        return _from_known_texts(workspace, built)
+    if isinstance(built, UpdatingEngine):
+        return _from_earlier_commits(workspace, built)
+    return lambda tap, documents: (built.index_tap(documents), None)
+
+
+def _from_known_texts(workspace: Workspace, built: RememberingEngine) -> BuildIndex:
+    known = cache(partial(known_parts, workspace, built))
+
+    def build(tap: Tap, documents: pa.Table) -> tuple[bytes, str | None]:
+        parts = known()
+        before = len(parts)
+        data = built.index_tap(documents, parts)
+        parts.update(built.parts(data))
+        return data, f"{len(parts) - before} new texts"
+
+    return build
+
+
+def _from_earlier_commits(workspace: Workspace, built: UpdatingEngine) -> BuildIndex:
+    earlier = cache(partial(earlier_indexes, workspace, built))
+
+    def build(tap: Tap, documents: pa.Table) -> tuple[bytes, str | None]:
+        before = _read_earlier(workspace, earlier().get(tap.name))
+        if before is None:
+            return built.index_tap(documents), None
+        updated = built.update_tap(documents, before)
+        return updated.data, f"{updated.new} of {documents.num_rows} entries tokenized"
+
+    return build
+
+
+def _read_earlier(workspace: Workspace, found: EarlierIndex | None) -> Earlier | None:
+    """Read the index of a tap at another commit; None where there is none, or it was damaged and is no loss."""
+    if found is None:
+        return None
+    try:
+        entries = read(workspace, found.catalog, "entries.parquet", INDEXED)
+        return Earlier(entries, workspace.store.read(found.indexed, "index.arrow"))
+    except Unsound:
+        return None
 
 
 def rank(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, golden: GoldenSet) -> Artifact:
@@ -383,16 +448,21 @@ Answers = Callable[["pa.Table"], Iterator[Answer]]
 
 
 def _by_index(workspace: Workspace, corpus: Corpus, engine: str, built: IndexEngine, golden: GoldenSet) -> Answers:
+    joined = _joined(workspace, corpus, engine, built)
+    return lambda entries: joined().answer(_queries(golden))
+
+
+def _joined(workspace: Workspace, corpus: Corpus, engine: str, built: IndexEngine) -> Callable[[], Retriever]:
+    """Find the index of every tap, and return what joins them into one corpus when it is asked."""
     command = f"assay rank --engine {engine}"
     indices = [workspace.store.get(INDEX, index_inputs(made, built), command) for made in corpus.catalogs]
 
-    def answers(entries: pa.Table) -> Iterator[Answer]:
+    def join() -> Retriever:
         import pyarrow as pa
 
-        buffers = [pa.py_buffer(workspace.store.read(made, "index.arrow")) for made in indices]
-        return built.retriever(buffers).answer(_queries(golden))
+        return built.retriever([pa.py_buffer(workspace.store.read(made, "index.arrow")) for made in indices])
 
-    return answers
+    return join
 
 
 def _by_rankings(
@@ -454,6 +524,82 @@ def score(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, 
 
     inputs = score_inputs(workspace, corpus, grouped, engine, golden)
     return workspace.once(SCORE, f"{engine} {golden.name}", inputs, make)
+
+
+def checks(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> Artifact:
+    """Hold a sample of today's text against what other packages make of it.
+
+    Reads the catalogues. Writes ``checks``, one row a check and subject; nothing where one fails, so that it is made
+    again in the next night.
+
+    Raises:
+        CheckFailed: a value differs; the question and the entry are named.
+    """
+
+    def make() -> Made:
+        from pipeline.checks import CHECK_ROWS
+        from pipeline.checks.peers import check_all
+
+        rows = check_all(_sample(workspace, corpus, grouped, sets), workspace.settings.engines_that_run)
+        return {"checks.parquet": CHECK_ROWS.to_bytes(CHECK_ROWS.from_rows(rows))}, {
+            "checks": [row.model_dump() for row in rows]
+        }
+
+    return workspace.once(CHECKS, corpus.digest[:12], checks_inputs(workspace, corpus, sets), make)
+
+
+def _sample(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> Sample:
+    """Draw the entries and questions that are checked."""
+    import pyarrow as pa
+
+    from pipeline.checks.peers import ASKED, SAMPLED
+    from pipeline.checks.sampling import drawn
+
+    named = read(workspace, grouped, "entries.parquet", ["tap", "path"]).to_pydict()
+    names = [tap.encode() + b"\0" + path for tap, path in zip(named["tap"], named["path"], strict=True)]
+    chosen = drawn(names, corpus.digest, SAMPLED)
+    texts: list[pa.Table] = []
+    first = 0
+    for made in corpus.catalogs:
+        inside = [row - first for row in chosen if first <= row < first + count(made, "entries")]
+        first += count(made, "entries")
+        if inside or not texts:
+            columns = ["tap", "path_text", "slug", "description", "body"]
+            texts.append(read(workspace, made, "entries.parquet", columns).take(pa.array(inside, pa.int64())))
+    queries = [query for golden in sets for query in _queries(golden)]
+    asked = drawn([query.text.encode() for query in queries], corpus.digest, ASKED)
+    return Sample(pa.concat_tables(texts), [queries[place] for place in asked])
+
+
+def known_items(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str) -> Artifact:
+    """Ask an engine for entries by their exact names, and measure how often it finds their content.
+
+    Reads ``index`` of each tap, and ``entries``. Writes ``known_items``, one row; without a value for an engine that
+    has no index to ask.
+
+    Raises:
+        MissingArtifact: a tap has not been indexed yet.
+    """
+    built = workspace.settings.engines[engine]
+
+    def make() -> Made:
+        from pipeline.checks.known import KNOWN_ITEM_ROWS, ask, not_asked
+
+        if isinstance(built, IndexEngine):
+            retriever = _joined(workspace, corpus, engine, built)()
+            row = ask(engine, retriever, read(workspace, grouped, "entries.parquet"))
+        else:
+            row = not_asked(engine)
+        files = {"known_items.parquet": KNOWN_ITEM_ROWS.to_bytes(KNOWN_ITEM_ROWS.from_rows([row]))}
+        return files, {"known_items": row.model_copy(update={"misses": []}).model_dump()}
+
+    return workspace.once(KNOWN_ITEMS, engine, known_items_inputs(workspace, corpus, grouped, engine), make)
+
+
+def check(workspace: Workspace, at: Place) -> tuple[Artifact, list[Artifact]]:
+    """Make the checks, and ask every engine that runs for known items."""
+    held = checks(workspace, at.corpus, at.grouped, at.sets)
+    return held, [known_items(workspace, at.corpus, at.grouped, engine) for engine in workspace.settings.running]
 
 
 def feedback(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> None:
@@ -518,6 +664,10 @@ class Published(NamedTuple):
     headline: tuple[Headline, ...]
     not_run: Mapping[str, str]
     """Why an engine did not run, by name."""
+    checks: tuple[CheckRow, ...]
+    """What was held against other packages."""
+    known_items: tuple[KnownItemsRow, ...]
+    """How often a name alone finds its content, an engine each; without the entries that were missed."""
 
 
 def published_as(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> Published:
@@ -528,13 +678,30 @@ def published_as(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: 
     """
     run_id = run_id_of(identity_of(workspace, corpus, sets))
     headline = headline_of(find_scores(workspace, corpus, grouped, sets))
-    return Published(run_id, run_folder(workspace.store, run_id), headline, workspace.settings.not_run)
+    return Published(
+        run_id,
+        run_folder(workspace.store, run_id),
+        headline,
+        workspace.settings.not_run,
+        checks_of(find_checks(workspace, corpus, sets)),
+        known_items_of(find_known_items(workspace, corpus, grouped)),
+    )
 
 
 def headline_of(scores: Sequence[Artifact]) -> tuple[Headline, ...]:
     """Return the headline measures that scores left among their facts."""
     rows = [row for made in scores for row in cast("list[object]", made.facts["headline"])]
     return tuple(Headline.model_validate(row) for row in rows)
+
+
+def checks_of(made: Artifact) -> tuple[CheckRow, ...]:
+    """Return the rows that checks left among their facts."""
+    return tuple(CheckRow.model_validate(row) for row in cast("list[object]", made.facts["checks"]))
+
+
+def known_items_of(made: Sequence[Artifact]) -> tuple[KnownItemsRow, ...]:
+    """Return the rows that known items left among their facts."""
+    return tuple(KnownItemsRow.model_validate(each.facts["known_items"]) for each in made)
 
 
 class Place(NamedTuple):
@@ -631,6 +798,7 @@ def run(workspace: Workspace) -> Published:
     sets = resolve(workspace, grouped)
     for engine in workspace.settings.running:
         evaluate(workspace, whole, grouped, engine, sets)
+    check(workspace, Place(whole, grouped, sets))
     feedback(workspace, whole, grouped, sets)
     return publish(workspace, whole, grouped, sets)
 

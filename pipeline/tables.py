@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline.checks import CHECK_ROWS
+from pipeline.checks.known import KNOWN_ITEM_ROWS
 from pipeline.classes.clusters import CLUSTERS, MEMBERS, NEAR_PAIRS
 from pipeline.classes.decisions import ClusterDecision
 from pipeline.classes.families import FAMILIES, FAMILY_MEMBERS
@@ -58,6 +60,8 @@ RUN_TABLES: dict[str, Table] = {
     "classes": CLASS_ROWS,
     **NEAR_TABLES,
     **SCORE_TABLES,
+    "checks": CHECK_ROWS,
+    "known_items": KNOWN_ITEM_ROWS,
     "readiness": READINESS,
 }
 """Tables of a published run, `feed/run=<run_id>/<table>.parquet`. Each has the run's id as its first column."""

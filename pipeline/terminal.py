@@ -16,6 +16,8 @@ from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from pipeline.checks import CheckRow
+from pipeline.checks.known import KnownItemsRow
 from pipeline.errors import AssayError, one_line
 from pipeline.reports.explained import (
     Explained,
@@ -91,6 +93,7 @@ def show_night(published: Published, night: NightRow) -> None:
     _show_some([f"{each.stage} {each.subject}: {each.detail}" for each in night.details])
     out.print(headline_table(published.headline))
     show_not_run(published.not_run)
+    show_checks(published.checks, published.known_items)
     made, served = sum(step.computed for step in steps), sum(step.served for step in steps)
     if not made:
         said = f"Nothing was recomputed: all {served} outputs came from the store"
@@ -153,6 +156,20 @@ def show_not_run(reasons: Mapping[str, str]) -> None:
     """Print why engines did not run; nothing where all did."""
     if reasons:
         show_rows("Not run", ("engine", "reason"), sorted(reasons.items()))
+
+
+def show_checks(checks: Iterable[CheckRow], known: Iterable[KnownItemsRow]) -> None:
+    """Print what was held against other packages, and how often a name finds its content, a line each."""
+    for row in checks:
+        worst = "nothing to compare" if row.worst_difference is None else f"at most {row.worst_difference:.1e} apart"
+        show_line(f"check   {row.check} of {row.subject} with {row.peer}: {row.detail}, {worst}")
+    for item in known:
+        if item.value is None:
+            show_line(f"names   {item.engine}: no {item.metric} by exact name: {item.reason}")
+            continue
+        between = "" if item.ci_low is None else f" ({item.ci_low:.2f} to {item.ci_high:.2f})"
+        of = f"n {item.n}, {item.n_ambiguous} of them ambiguous"
+        show_line(f"names   {item.engine}: {item.metric} by exact name {item.value:.3f}{between}, {of}")
 
 
 def not_run_as_json(reasons: Mapping[str, str]) -> list[dict[str, object]]:
@@ -330,6 +347,8 @@ def as_json(published: Published, night: NightRow) -> dict[str, object]:
         "details": [detail.model_dump() for detail in night.details],
         "headline": [row.model_dump() for row in published.headline],
         "not_run": dict(published.not_run),
+        "checks": [row.model_dump() for row in published.checks],
+        "known_items": [row.model_dump(exclude={"misses"}) for row in published.known_items],
     }
 
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from pydantic import JsonValue
 
 from pipeline.catalog.entries import CATALOG
+from pipeline.checks import CHECKS, peers
+from pipeline.checks.known import KNOWN_ITEMS
 from pipeline.classes import CLUSTER, SIGN
 from pipeline.classes.families import FAMILY_THRESHOLD
 from pipeline.classes.group import CLASSES
@@ -41,7 +43,23 @@ if TYPE_CHECKING:
 
 CORPUS = Stage("corpus", 1)
 
-STAGES = (SNAPSHOT, CATALOG, CORPUS, CLASSES, SIGN, CLUSTER, CONCEPTS, RESOLVE, INDEX, RANK, SCORE, FEEDBACK, FEED)
+STAGES = (
+    SNAPSHOT,
+    CATALOG,
+    CORPUS,
+    CLASSES,
+    SIGN,
+    CLUSTER,
+    CONCEPTS,
+    RESOLVE,
+    INDEX,
+    RANK,
+    SCORE,
+    CHECKS,
+    KNOWN_ITEMS,
+    FEEDBACK,
+    FEED,
+)
 """Every stage, in order. Their versions are part of a run's identity."""
 
 Files = dict[str, bytes]
@@ -223,7 +241,7 @@ def rank_inputs(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine:
         "golden": golden.digest,
     }
     if isinstance(built, IndexEngine):
-        return {**inputs, "indices": [Store.key(INDEX, index_inputs(made, built)) for made in corpus.catalogs]}
+        return {**inputs, "indices": _index_keys(corpus, built)}
     sources: Facts = {
         source: Store.key(RANK, rank_inputs(workspace, corpus, grouped, source, golden)) for source in sources_of(built)
     }
@@ -243,6 +261,27 @@ def score_inputs(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine
         "concepts": workspace.settings.concepts().digest,
         "position": workspace.position,
     }
+
+
+def checks_inputs(workspace: Workspace, corpus: Corpus, sets: Sequence[GoldenSet]) -> Facts:
+    """Return what the checks of a night are derived from."""
+    asked: Facts = {golden.name: golden.digest for golden in sets}
+    return {"corpus": corpus.artifact.key, "golden": asked, "checks": peers.inputs(workspace.settings.engines_that_run)}
+
+
+def known_items_inputs(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str) -> Facts:
+    """Return what the known items of an engine are derived from."""
+    built = workspace.settings.engines[engine]
+    return {
+        "engine": engine,
+        "fingerprint": engine_fingerprint(workspace, corpus, engine),
+        "classes": grouped.key,
+        "indices": _index_keys(corpus, built) if isinstance(built, IndexEngine) else [],
+    }
+
+
+def _index_keys(corpus: Corpus, built: IndexEngine) -> list[JsonValue]:
+    return [Store.key(INDEX, index_inputs(made, built)) for made in corpus.catalogs]
 
 
 def engine_fingerprint(workspace: Workspace, corpus: Pinned, engine: str) -> str:
@@ -280,6 +319,7 @@ def identity_of(workspace: Workspace, corpus: Pinned, sets: Sequence[GoldenSet])
         "not_run": dict(settings.not_run),
         "options": {engine: options_of(workspace, engine) for engine in sorted(settings.engines)},
         "golden": {golden.name: golden.digest for golden in sets},
+        "checks": peers.inputs(settings.engines_that_run),
         "qrels_position": workspace.position,
         "concepts": settings.concepts().digest,
         "stages": {stage.name: stage.version for stage in STAGES},
@@ -346,6 +386,28 @@ def known_parts(workspace: Workspace, engine: RememberingEngine) -> dict[bytes, 
         if made.inputs["index"] == engine.index_inputs():
             known.update(engine.parts(workspace.store.read(made, "index.arrow")))
     return known
+
+
+class EarlierIndex(NamedTuple):
+    """An index of a tap at another commit, and what it was made from."""
+
+    catalog: Artifact
+    indexed: Artifact
+
+
+def earlier_indexes(workspace: Workspace, engine: IndexEngine) -> dict[str, EarlierIndex]:
+    """Return for each tap, by name, the stored index of its latest commit that an engine would make alike."""
+    taken = {made.key: TapManifest.model_validate(made.facts) for made in workspace.store.stored(SNAPSHOT)}
+    catalogs = {made.key: made for made in workspace.store.stored(CATALOG) if made.inputs["snapshot"] in taken}
+    latest: dict[str, tuple[str, str, EarlierIndex]] = {}
+    for made in workspace.store.stored(INDEX):
+        catalog = catalogs.get(str(made.inputs["catalog"]))
+        if catalog is None or made.inputs["index"] != engine.index_inputs():
+            continue
+        manifest = taken[str(catalog.inputs["snapshot"])]
+        found = (manifest.committed or "", manifest.pin, EarlierIndex(catalog, made))
+        latest[manifest.name] = max(found, latest.get(manifest.name, found), key=lambda each: each[:2])
+    return {name: found for name, (_, _, found) in latest.items()}
 
 
 def judged_grades(workspace: Workspace, corpus: Corpus, resolved: ResolvedSet, entries: pa.Table) -> dict[str, Grades]:
@@ -449,4 +511,17 @@ def find_scores(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: S
         )
         for engine in workspace.settings.running
         for golden in sets
+    ]
+
+
+def find_checks(workspace: Workspace, corpus: Corpus, sets: Sequence[GoldenSet]) -> Artifact:
+    """Return the stored checks of a night; MissingArtifact where they were not made yet."""
+    return workspace.store.get(CHECKS, checks_inputs(workspace, corpus, sets), "assay checks")
+
+
+def find_known_items(workspace: Workspace, corpus: Corpus, grouped: Artifact) -> list[Artifact]:
+    """Return the stored known items of every engine that runs; MissingArtifact where they were not asked for yet."""
+    return [
+        workspace.store.get(KNOWN_ITEMS, known_items_inputs(workspace, corpus, grouped, engine), "assay checks")
+        for engine in workspace.settings.running
     ]

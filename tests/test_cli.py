@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from pipeline.cli import app, taps_app
+from pipeline.config import Config
 from pipeline.tables import schema_files
 from tests.conftest import PROJECT, Ended
 
 Assay = Callable[..., Ended]
 
 COMMANDS = [
-    *("run", "snapshot", "catalog", "classes", "rank", "score", "explain", "export", "worksheet"),
+    *("run", "snapshot", "catalog", "classes", "rank", "score", "explain", "export", "worksheet", "checks"),
     *("taps check", "taps relock", "taps refresh", "taps import", "schemas"),
 ]
 
@@ -32,6 +34,23 @@ def test_the_list_of_commands_is_whole() -> None:
 def test_the_help_of_every_command_shows_an_example(assay: Assay, command: str) -> None:
     shown = assay(*command.split(), "--help").out
     assert f"Example: assay {command}" in " ".join(shown.split())
+
+
+@pytest.mark.parametrize("option", Config.model_fields)
+def test_the_help_of_an_option_shows_its_key_its_variable_and_its_default(assay: Assay, option: str) -> None:
+    shown = " ".join(re.sub("[│╭╮╰╯─]", " ", assay("run", "--help").out).split())
+    example = {"engines": ("engines.bm25.tokenizer", "ASSAY_ENGINES_BM25_TOKENIZER", "bm25 with its defaults")}
+    default = {"store": "../.assay beside the file", "golden": "golden beside the file", "threads": "2"}
+    key, variable, value = example.get(option, (option, f"ASSAY_{option.upper()}", default.get(option, "")))
+    assert f"[key: {key}; env: {variable}; default: {value}" in shown
+
+
+@pytest.mark.parametrize("option", ["--config", "--store", "--taps", "--golden"])
+def test_an_empty_path_on_the_command_line_is_bad_input(assay: Assay, option: str, config: Path) -> None:
+    given = [] if option == "--config" else ["--config", config]
+    ended = assay("taps", "check", *given, option, "")
+    assert (ended.exit_code, ended.err.splitlines()) == (2, [ended.err.strip()])
+    assert ended.err.startswith(f"assay: {option}: is empty; name a ")
 
 
 def test_the_help_names_the_exit_codes(assay: Assay) -> None:
@@ -64,7 +83,7 @@ def test_a_step_before_its_time_names_the_command_that_comes_first(assay: Assay,
 
 
 def test_the_steps_by_hand_make_what_a_run_makes(assay: Assay, config: Path, tmp_path: Path, finished: Path) -> None:
-    for step in ("snapshot", "catalog", "classes", "rank", "score"):
+    for step in ("snapshot", "catalog", "classes", "rank", "score", "checks"):
         ended = assay(step, "--config", config, "--store", tmp_path, "--json")
         assert ended.exit_code == 0, ended.err
         json.loads(ended.out)

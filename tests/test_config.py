@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -92,6 +94,89 @@ def test_all_faults_are_told_at_once(project: Path) -> None:
 def test_a_wrong_variable_is_called_by_its_name(project: Path) -> None:
     with pytest.raises(BadInput, match="ASSAY_THREADS: 'many' is not a whole number"):
         load(Overrides(config=project / "assay.toml"), {"ASSAY_THREADS": "many"})
+
+
+@pytest.mark.parametrize(
+    ("given", "environ", "words"),
+    [
+        (Overrides(threads=0), {}, "--threads: "),
+        (Overrides(), {"ASSAY_THREADS": "0"}, "ASSAY_THREADS: "),
+        (Overrides(threads=0), {"ASSAY_THREADS": "0"}, "--threads: "),
+        (Overrides(), {"ASSAY_CLASS_RULE": "name"}, "ASSAY_CLASS_RULE: "),
+        (Overrides(engines={"bm25": {"k1": "much"}}), {}, "--engines.bm25.k1: "),
+        (Overrides(engines={"bm25": {"k3": "1"}}), {}, "--engines.bm25.k3: unknown option"),
+        (Overrides(engines={"word2vec": {"k": "1"}}), {}, "engines.word2vec: no engine is called"),
+        (Overrides(), {"ASSAY_ENGINES_BM25_B": "2"}, "ASSAY_ENGINES_BM25_B: "),
+        (Overrides(golden=("nowhere",)), {}, "--golden: no such file"),
+        (Overrides(), {"ASSAY_GOLDEN": "nowhere"}, "ASSAY_GOLDEN: no such file"),
+    ],
+)
+def test_a_wrong_value_is_called_by_the_place_that_gave_it(
+    project: Path, given: Overrides, environ: dict[str, str], words: str
+) -> None:
+    with pytest.raises(BadInput) as caught:
+        load(replace(given, config=project / "assay.toml"), environ)
+    (line,) = str(caught.value).splitlines()
+    assert words in line
+    assert ("assay.toml" in line) == ("word2vec" in line)
+
+
+@pytest.mark.parametrize(
+    ("variable", "near"),
+    [
+        ("ASSAY_THREAD", "ASSAY_THREADS"),
+        ("ASSAY_ENGINES_BM52_K1", "ASSAY_ENGINES_BM25_<OPTION>"),
+        ("ASSAY_ENGINES", "ASSAY_ENGINES_BM25_<OPTION>"),
+        ("ASSAY_", "ASSAY_TAPS"),
+    ],
+)
+def test_a_variable_that_is_no_option_is_refused_with_those_that_are_near(
+    project: Path, variable: str, near: str
+) -> None:
+    with pytest.raises(BadInput, match=f"^{variable}: no option has this name; unset it, or use: ") as caught:
+        load(Overrides(config=project / "assay.toml"), {variable: "1", "ASSAYER": "me", "OTHER_ASSAY_X": ""})
+    assert near in str(caught.value)
+
+
+def test_an_empty_path_is_refused_and_not_the_current_folder(project: Path) -> None:
+    file = project / "assay.toml"
+    for given, environ, where in (
+        (Overrides(store="", taps="", golden=("",)), {}, ["--store", "--taps", "--golden"]),
+        (Overrides(), {"ASSAY_STORE": "", "ASSAY_TAPS": "", "ASSAY_GOLDEN": ""}, ["ASSAY_STORE", "ASSAY_TAPS"]),
+    ):
+        with pytest.raises(BadInput) as caught:
+            load(replace(given, config=file), environ)
+        assert len(caught.value.faults) == 3
+        assert all(f"{name}: is empty; " in str(caught.value) for name in where)
+    with pytest.raises(BadInput, match=r"^--config: is empty"):
+        load(Overrides(config=""), {})
+    with pytest.raises(BadInput, match=r"^ASSAY_CONFIG: is empty"):
+        load(Overrides(), {"ASSAY_CONFIG": ""})
+
+
+def test_a_path_with_a_nul_is_refused(project: Path) -> None:
+    nul = r"a\u0000b"
+    text = f'store = "{nul}"\ntaps = "{nul}"\ngolden = ["{nul}"]\n[engines.x]\nkind = "run-file"\npath = "{nul}"'
+    with pytest.raises(BadInput) as caught:
+        load(Overrides(config=write(project, text)), {})
+    lines = str(caught.value).splitlines()
+    assert [line.split(" ", 1)[1].split(":")[0] for line in lines] == ["store", "taps", "golden", "engines.x path"]
+    assert all("holds a NUL character" in line and "\0" not in line for line in lines)
+
+
+@pytest.mark.parametrize("name", [b"\xff.jsonl", b"a\nb.jsonl", b"\x1b[31m.jsonl", "a\u2028b.jsonl".encode()])
+def test_a_golden_file_whose_name_is_no_text_is_refused(project: Path, name: bytes) -> None:
+    (project / "golden" / os.fsdecode(name)).write_text("")
+    with pytest.raises(BadInput, match="is not UTF-8, or holds control characters; rename the file") as caught:
+        load(Overrides(config=project / "assay.toml"), {})
+    assert str(caught.value).isprintable()
+
+
+def test_faults_of_the_file_the_environment_and_the_command_line_are_told_at_once(project: Path) -> None:
+    given = Overrides(config=write(project, 'store = ""\n[engines.bm25]\nk1 = "x"'), fetch_seconds=0)
+    with pytest.raises(BadInput) as caught:
+        load(given, {"ASSAY_THREADS": "many", "ASSAY_TAP": "x", "ASSAY_GOLDEN": "nowhere"})
+    assert len(caught.value.faults) == 6
 
 
 def test_two_golden_sets_of_one_name_are_refused(project: Path) -> None:

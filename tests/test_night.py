@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -10,10 +11,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pipeline.engines import Updated, bm25, index, lexical
+from pipeline.engines.bm25 import Bm25, Bm25Options
 from pipeline.reports.feed import read_night
 from pipeline.store import Store
 from pipeline.tables import RUN_TABLES
@@ -87,6 +92,8 @@ def test_a_second_night_recomputes_nothing_says_so_and_leaves_the_feed_as_it_was
             "index",
             "rank",
             "score",
+            "checks",
+            "known-items",
             "feedback",
             "feed",
         ),
@@ -269,6 +276,67 @@ def test_a_changed_tap_costs_one_tap(stored: Path, project: Path, tmp_path: Path
     ended = assay("run", "--config", config_of(project), "--store", stored, "--json")
     made = {step["stage"]: step["computed"] for step in ended.json["steps"]}
     assert (made["snapshot"], made["catalog"], made["index"]) == (1, 1, 1)
+
+
+@pytest.fixture
+def grown(project: Path, tmp_path: Path) -> Path:
+    """A project in which one tap moved to a commit with one entry edited and one added: both name a zebrafish."""
+    tree = tmp_path / "grown"
+    subprocess.run(
+        ["git", "clone", "--quiet", project / "build" / "examples" / "quayside+ops-playbooks.git", tree], check=True
+    )
+    change(tree / "observability" / "tracing" / "SKILL.md", "Success is when", "A zebrafish. Success is when")
+    (tree / "zebra").mkdir()
+    (tree / "zebra" / "SKILL.md").write_text("---\nname: zebra\n---\nStripes of a zebrafish.\n")
+    for command in ("add --all", "-c user.name=x -c user.email=x@y.z commit --quiet -m new"):
+        subprocess.run(["git", *command.split()], cwd=tree, check=True)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=tree, capture_output=True, text=True, check=True).stdout
+    taps = project / "config" / "taps.toml"
+    change(taps, "../build/examples/quayside+ops-playbooks.git", str(tree))
+    change(taps, "ba718b3e6ca0758df72949d15e137b628dcfae39", head.strip())
+    change(taps, "entries = 27\nclasses = 26\n", "")
+    return project
+
+
+def test_a_night_in_which_one_tap_changed_tokenizes_the_new_entries_of_that_tap_and_shows_so(
+    stored: Path, grown: Path, assay: Assay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = set(stored.glob("store/index/*"))
+    read: list[str] = []
+    index_texts = index.index_tap
+
+    def watched(slugs: pa.Array, descriptions: pa.Array, bodies: pa.Array, *others: Any) -> index.TapIndex:
+        read.extend(bodies.to_pylist())
+        return index_texts(slugs, descriptions, bodies, *others)
+
+    def watched_update(*given: Any) -> Updated:
+        with pytest.MonkeyPatch.context() as inside:  # the checks index a sample of entries of their own
+            inside.setattr(index, "index_tap", watched)
+            return lexical.update_tap(*given)
+
+    monkeypatch.setattr(bm25, "update_tap", watched_update)
+    ended = assay("run", "--config", config_of(grown), "--store", stored)
+    assert ended.exit_code == 0, ended.err
+    assert len(read) == 2
+    assert all("zebrafish" in body for body in read)
+    night = read_night(Store(stored), only_night(stored))
+    assert [step.computed for step in night.steps if step.stage == "index"] == [1]
+    (detail,) = (each for each in night.details if each.stage == "index")
+    assert (detail.subject, detail.detail) == ("bm25 quayside/ops-playbooks", "2 of 28 entries tokenized")
+    assert "index bm25 quayside/ops-playbooks: 2 of 28 entries tokenized" in ended.out
+    (made,) = set(stored.glob("store/index/*")) - before
+    catalog = stored / "store" / "catalog" / json.loads((made / "manifest.json").read_bytes())["inputs"]["catalog"]
+    entries = pq.read_table(catalog / "entries.parquet")
+    assert (made / "index.arrow").read_bytes() == Bm25(Bm25Options()).index_tap(entries)
+
+
+def test_an_earlier_index_that_is_damaged_is_no_loss(stored: Path, grown: Path, assay: Assay) -> None:
+    (earlier,) = (path for path in stored.glob("store/index/*/index.arrow") if b"traceparent" in path.read_bytes())
+    earlier.write_bytes(earlier.read_bytes()[:-8] + b"damaged!")
+    ended = assay("run", "--config", config_of(grown), "--store", stored, "--json")
+    assert ended.exit_code == 0, ended.err
+    assert [detail for detail in ended.json["details"] if detail["stage"] == "index"] == []
+    assert not earlier.exists()
 
 
 def start(config: Path, store: Path) -> subprocess.Popen[bytes]:

@@ -7,7 +7,8 @@ that is not eligible, for two stubs that point elsewhere in the same words are n
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import Field
@@ -69,7 +70,7 @@ class Place(NamedTuple):
 
 
 class Holders(NamedTuple):
-    """The entries that have one of some bodies."""
+    """The entries that have a body."""
 
     first: Place
     """The first of them, by tap and path."""
@@ -118,20 +119,26 @@ class EntriesOfBodies:
         """The rank of each body: that of most entries comes first, then that of the first entry by tap and path."""
         self.standing[np.lexsort((firsts, -self.counts))] = np.arange(len(digests))
 
-    def of(self, rows: Iterable[int]) -> Holders:
-        """Return the entries that have one of the bodies of ``rows``, which are one or more."""
+    def of(self, rows: Sequence[int]) -> list[Holders]:
+        """Return the entries that have each of some bodies, by the rows of these."""
         import numpy as np
         import pyarrow as pa
 
+        if not rows:
+            return []
         places = [self._by_row[self._starts[row] : self._starts[row] + self.counts[row]] for row in rows]
-        found = self._entries.take(pa.array(np.sort(np.concatenate(places))))
-        first = found.slice(0, 1).to_pylist()[0]
-        return Holders(
-            first=Place(*(first[name] for name in Place._fields)),
-            slugs=tuple(found["slug"].to_pylist()),
-            taps=frozenset(found["tap"].to_pylist()),
-            locale_copies=len(found) - found["locale"].null_count,
-        )
+        found = self._entries.take(pa.array(np.concatenate(places)))
+        columns = {name: found[name].to_pylist() for name in (*Place._fields, "locale")}
+        ends = np.cumsum([0, *map(len, places)]).tolist()
+        return [
+            Holders(
+                first=Place(*(columns[name][start] for name in Place._fields)),
+                slugs=tuple(columns["slug"][start:end]),
+                taps=frozenset(columns["tap"][start:end]),
+                locale_copies=sum(locale is not None for locale in columns["locale"][start:end]),
+            )
+            for start, end in pairwise(ends)
+        ]
 
 
 def group_id(digests: Iterable[str]) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from pydantic import Field, JsonValue
 
-from pipeline.classes.bodies import EntriesOfBodies, group_id, groups_of
+from pipeline.classes.bodies import EntriesOfBodies, Holders, group_id, groups_of
 from pipeline.classes.candidates import BANDS, Bands
 from pipeline.classes.confusable import confusable_pairs
 from pipeline.records import Record, Table
@@ -195,7 +195,10 @@ def near_duplicates(
     known = EntriesOfBodies(bodies["body_sha256"], entries)
     refused = _refused_rows(bodies, options)
     linked = link(bodies["body"], keys, eligible, known.standing, options.threshold, threads, refused)
-    found = [_Cluster.of(rows, bodies, known, linked, options.threshold) for rows in groups_of(linked.labels)]
+    groups = groups_of(linked.labels)
+    clustered = [row for rows in groups for row in rows.tolist()]
+    holders = dict(zip(clustered, known.of(clustered), strict=True))
+    found = [_Cluster.of(rows.tolist(), bodies, known, holders, linked, options.threshold) for rows in groups]
     unverified = groups_of(linked.groups)
     return NearDuplicates(
         clusters=CLUSTERS.from_rows(each.cluster for each in found),
@@ -249,32 +252,38 @@ class _Cluster(NamedTuple):
 
     @classmethod
     def of(
-        cls, rows: NDArray[np.int64], bodies: pa.Table, known: EntriesOfBodies, linked: Linked, threshold: float
+        cls,
+        rows: list[int],
+        bodies: pa.Table,
+        known: EntriesOfBodies,
+        held_by: Mapping[int, Holders],
+        linked: Linked,
+        threshold: float,
     ) -> _Cluster:
         from pipeline.classes.differences import Member, template_of
 
-        digests: dict[int, str] = {row: bodies["body_sha256"][row].as_py() for row in rows.tolist()}
-        holders = {row: known.of([row]) for row in digests}
-        together = known.of(digests)
-        shown = min(digests, key=lambda row: int(known.standing[row]))
+        digests: dict[int, str] = {row: bodies["body_sha256"][row].as_py() for row in rows}
+        holders = {row: held_by[row] for row in rows}
+        slugs = [slug for each in holders.values() for slug in each.slugs]
+        shown = min(rows, key=lambda row: int(known.standing[row]))
         first = holders[shown].first
         template = template_of(
             Member(bodies["body"][shown].as_py(), holders[shown].names),
-            [Member(bodies["body"][row].as_py(), holders[row].names) for row in digests if row != shown],
+            [Member(bodies["body"][row].as_py(), holders[row].names) for row in rows if row != shown],
         )
         vetoes = _vetoes([each.names for each in holders.values()])
-        lowest = linked.lowest[int(rows[0])]
+        lowest = linked.lowest[rows[0]]
         cluster = NearDuplicateCluster(
             cluster_id=group_id(digests.values()),
             reading="family" if template.is_family else "vetoed" if vetoes else "copies",
             bodies=len(digests),
-            entries=len(together.slugs),
-            taps=len(together.taps),
-            names=sorted(together.names),
+            entries=len(slugs),
+            taps=len(frozenset().union(*(each.taps for each in holders.values()))),
+            names=sorted(set(slugs)),
             lowest_similarity=lowest,
             chained=None if lowest is None else lowest < threshold,
-            renamed=sum(slug != first.slug for slug in together.slugs),
-            locale_copies=together.locale_copies,
+            renamed=sum(slug != first.slug for slug in slugs),
+            locale_copies=sum(each.locale_copies for each in holders.values()),
             confusable=vetoes,
             evidence=template.evidence,
             **first._asdict(),
@@ -344,7 +353,7 @@ def _near_pairs(
         places = np.flatnonzero(which)
         for place in places[np.argsort(direction * near.similarity[places], kind="stable")][: options.pairs_kept]:
             left, right = near.rows[place].tolist()
-            first, second = known.of([left]).first, known.of([right]).first
+            first, second = (each.first for each in known.of([left, right]))
             yield NearPair(
                 side=side,
                 similarity=float(near.similarity[place]),

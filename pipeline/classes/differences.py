@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from pipeline.classes import kernel
-from pipeline.classes.shingles import words
+from pipeline.classes.shingles import character_tables, texts, words
 
 WORDS_COMPARED = 2_000
 """Words of a text that are compared; what is behind them is not looked at."""
@@ -49,6 +51,13 @@ class Compared(NamedTuple):
     """Where they differ, in order."""
 
 
+class Words(NamedTuple):
+    """The first ``WORDS_COMPARED`` words of a text."""
+
+    words: list[str]
+    hashes: NDArray[np.uint64]
+
+
 class Member(NamedTuple):
     """A body of a cluster: its text, and the slugs of the entries that have it."""
 
@@ -78,24 +87,36 @@ class Template(NamedTuple):
     """Differences of members from the representative, those in nothing but names first, each once."""
 
 
-def compare(ours: Sequence[str], theirs: Sequence[str]) -> Compared:
-    """Compare two texts, given as words, by a longest common subsequence of their first ``WORDS_COMPARED`` words."""
-    ours, theirs = ours[:WORDS_COMPARED], theirs[:WORDS_COMPARED]
-    numbers: dict[str, int] = {}
-    left, right = (
-        np.array([numbers.setdefault(word, len(numbers)) for word in text], np.int64) for text in (ours, theirs)
-    )
-    in_left, in_right = np.zeros(left.size, np.bool_), np.zeros(right.size, np.bool_)
-    kernel.align(left, right, in_left, in_right)
-    _drop_islands(in_left, in_right)
-    # Each shared word ends a difference, which may be empty.
-    stops_left, stops_right = ([-1, *np.flatnonzero(mask).tolist(), mask.size] for mask in (in_left, in_right))
-    differences = [
-        Difference(tuple(ours[here + 1 : end_here]), tuple(theirs[there + 1 : end_there]), here + 1)
-        for (here, end_here), (there, end_there) in zip(pairwise(stops_left), pairwise(stops_right), strict=True)
-        if end_here - here > 1 or end_there - there > 1
+def read(bodies: Sequence[str]) -> list[Words]:
+    """Return the words of texts, as they are compared."""
+    arguments = (*texts(pa.array(bodies, pa.large_string())), *character_tables())
+    with np.errstate(over="ignore"):  # without the compiler, the hash overflows aloud
+        hashes, starts = kernel.word_hashes(*arguments)
+    return [
+        Words(words(body)[:WORDS_COMPARED], hashes[start:stop][:WORDS_COMPARED])
+        for body, (start, stop) in zip(bodies, pairwise(starts.tolist()), strict=True)
     ]
-    return Compared(in_left, differences)
+
+
+def compare(ours: Words, theirs: Words) -> Compared:
+    """Compare two texts by a longest common subsequence of their words."""
+    in_left, in_right = np.zeros(ours.hashes.size, np.bool_), np.zeros(theirs.hashes.size, np.bool_)
+    kernel.align(ours.hashes, theirs.hashes, in_left, in_right)
+    _drop_islands(in_left, in_right)
+    # A difference lies between two shared words, or before the first or behind the last, wherever there is a gap.
+    left, right = (np.concatenate(([-1], np.flatnonzero(mask), [mask.size])) for mask in (in_left, in_right))
+    gaps = np.flatnonzero((np.diff(left) > 1) | (np.diff(right) > 1)).tolist()
+    return Compared(
+        in_left,
+        [
+            Difference(
+                tuple(ours.words[left[gap] + 1 : left[gap + 1]]),
+                tuple(theirs.words[right[gap] + 1 : right[gap + 1]]),
+                int(left[gap]) + 1,
+            )
+            for gap in gaps
+        ],
+    )
 
 
 def template_of(shown: Member, members: Sequence[Member]) -> Template:
@@ -109,30 +130,30 @@ def template_of(shown: Member, members: Sequence[Member]) -> Template:
         shown: the representative.
         members: the others, ordered by digest.
     """
-    ours = words(shown.body)[:WORDS_COMPARED]
     our_names = {name.casefold() for name in shown.names}
     strangers = [member for member in members if our_names.isdisjoint(name.casefold() for name in member.names)]
     if not strangers:
         return Template(False, 0, None, None, None, [], [])
     step = max(len(strangers) / MEMBERS_COMPARED, 1.0)
     sample = [strangers[int(number * step)] for number in range(min(len(strangers), MEMBERS_COMPARED))]
-    found = [compare(ours, words(member.body)) for member in sample]
+    ours, *others = read([shown.body, *(member.body for member in sample)])
+    found = [compare(ours, theirs) for theirs in others]
     of_names = [
         [difference for difference in each.differences if _is_of_names(difference, shown.names, member.names)]
         for member, each in zip(sample, found, strict=True)
     ]
     named = sum(map(bool, of_names)) / len(found)
-    replaced, in_slot = _slots(len(ours), found)
+    replaced, in_slot = _slots(len(ours.words), found)
     total = int(replaced.sum())
     aligned = int(replaced[in_slot].sum()) / total if len(found) > 1 and total else None
     every = [difference for each in (*of_names, *(each.differences for each in found)) for difference in each]
     return Template(
         is_family=2 * len(strangers) >= len(members) and (named >= 0.5 or (aligned or 0.0) >= 0.5),
         compared=len(found),
-        shared_words=median(float(each.shared.mean()) for each in found) if ours else None,
+        shared_words=median(float(each.shared.mean()) for each in found) if ours.words else None,
         named=named,
         aligned=aligned,
-        slots=_runs(ours, in_slot)[:SHOWN],
+        slots=_runs(ours.words, in_slot)[:SHOWN],
         evidence=list(dict.fromkeys(map(str, every)))[:SHOWN],
     )
 
@@ -151,15 +172,16 @@ def _is_of_names(difference: Difference, our_names: Collection[str], their_names
 def _slots(length: int, found: Sequence[Compared]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return how many of the others replace each of our words, and which words lie in slots."""
     replaced = np.zeros(length, np.int64)
-    fillings: list[set[tuple[str, ...]]] = [set() for _ in range(length)]
+    fillings: defaultdict[int, set[tuple[str, ...]]] = defaultdict(set)
     for each in found:
         for ours, theirs, at in each.differences:
             if theirs:
                 replaced[at : at + len(ours)] += 1
                 for place in range(at, at + len(ours)):
                     fillings[place].add(theirs)
-    is_filled = np.array([len(filling) > 1 for filling in fillings], np.bool_)
-    return replaced, is_filled & (2 * replaced > len(found))
+    in_slot = 2 * replaced > len(found)
+    in_slot[[place for place, filling in fillings.items() if len(filling) < 2]] = False
+    return replaced, in_slot
 
 
 def _drop_islands(in_left: NDArray[np.bool_], in_right: NDArray[np.bool_]) -> None:

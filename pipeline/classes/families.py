@@ -114,7 +114,7 @@ def _family(
     from pipeline.classes.differences import Member, template_of
 
     digests: dict[int, str] = {row: bodies["body_sha256"][row].as_py() for row in rows.tolist()}
-    holders = {row: known.of([row]) for row in digests}
+    holders = dict(zip(digests, known.of(list(digests)), strict=True))
     shown = min(digests, key=lambda row: int(known.standing[row]))
     template = template_of(
         Member(bodies["body"][shown].as_py(), holders[shown].names),
@@ -122,13 +122,13 @@ def _family(
     )
     if not template.is_family or template.shared_words is None or template.named is None:
         return None
-    together = known.of(digests)
+    slugs = [slug for each in holders.values() for slug in each.slugs]
     family = TemplateFamily(
         family_id=group_id(digests.values()),
         bodies=len(digests),
-        entries=len(together.slugs),
-        taps=len(together.taps),
-        names=sorted(together.names),
+        entries=len(slugs),
+        taps=len(frozenset().union(*(each.taps for each in holders.values()))),
+        names=sorted(set(slugs)),
         compared=template.compared,
         shared_words=template.shared_words,
         named=template.named,

@@ -200,6 +200,66 @@ def sign(
             signatures[row, permutation] = least
 
 
+@_compiled(_results(_output(types.uint64), _output(types.int64))(*_TEXTS, *_TABLES))
+def word_hashes(
+    data: Bytes,
+    starts: Longs,
+    stops: Longs,
+    lower: Bytes,
+    kinds: Bytes,
+    fold_of: Ints,
+    fold_at: Longs,
+    fold_text: Bytes,
+) -> tuple[Keys, Longs]:
+    """Return the hashes of the words of each text, in order, and where those of each begin."""
+    words = np.empty(_room(starts, stops), np.uint64)
+    at_ = np.zeros(starts.size + 1, np.int64)
+    size = 0
+    for row in range(starts.size):
+        size += (stops[row] - starts[row]) // 2 + 1
+    hashes = np.empty(size, np.uint64)
+    for row in range(starts.size):
+        count = _hash_words(data, starts[row], stops[row], lower, kinds, fold_of, fold_at, fold_text, words)
+        hashes[at_[row] : at_[row] + count] = words[:count]
+        at_[row + 1] = at_[row] + count
+    return hashes[: at_[-1]], at_
+
+
+@_compiled()
+def _distinct(hashes: Keys, count: int, free: Longs, sorted_: Keys) -> int:
+    """Put the distinct ones of ``count`` hashes into ``sorted_``, ascending; returns how many.
+
+    They are as good as random, so the high bits of each say about where it goes, and few of them have to move.
+    ``free`` has room for twice as many numbers and three.
+    """
+    bits = 1
+    while 1 << bits < count:
+        bits += 1
+    free[: (1 << bits) + 1] = 0
+    shift = U64(64 - bits)
+    for place in range(count):
+        free[np.int64(hashes[place] >> shift) + 1] += 1
+    for before in range(1 << bits):
+        free[before + 1] += free[before]
+    for place in range(count):
+        slot = np.int64(hashes[place] >> shift)
+        sorted_[free[slot]] = hashes[place]
+        free[slot] += 1
+    for place in range(1, count):
+        value = sorted_[place]
+        to = place
+        while to > 0 and sorted_[to - 1] > value:
+            sorted_[to] = sorted_[to - 1]
+            to -= 1
+        sorted_[to] = value
+    kept = 0
+    for place in range(count):
+        if place == 0 or sorted_[place] != sorted_[kept - 1]:
+            sorted_[kept] = sorted_[place]
+            kept += 1
+    return kept
+
+
 @_compiled(_results(_output(types.uint64), _output(types.int64))(*_TEXTS, *_TABLES, types.int64))
 def shingle_sets(
     data: Bytes,
@@ -213,24 +273,24 @@ def shingle_sets(
     length: int,
 ) -> tuple[Keys, Longs]:
     """Return the distinct 64-bit shingle hashes of each text, ascending, and where those of each begin."""
-    words = np.empty(_room(starts, stops), np.uint64)
+    room = _room(starts, stops)
+    words = np.empty(room, np.uint64)
+    sorted_ = np.empty(room, np.uint64)
+    free = np.empty(2 * room + 3, np.int64)
     at_ = np.zeros(starts.size + 1, np.int64)
-    sets = np.empty(1024, np.uint64)
+    size = 0
+    for row in range(starts.size):
+        size += (stops[row] - starts[row]) // 2 + 1
+    sets = np.empty(size, np.uint64)  # room for the worst costs nothing: memory that is never touched is never taken
     used = 0
     for row in range(starts.size):
         count = _hash_words(data, starts[row], stops[row], lower, kinds, fold_of, fold_at, fold_text, words)
         shingles = _shingles(words, count, length)
-        if used + shingles > sets.size:
-            larger = np.empty(max(2 * sets.size, used + shingles), np.uint64)
-            larger[:used] = sets[:used]
-            sets = larger
-        ordered = np.sort(words[:shingles])
-        for place in range(shingles):
-            if place == 0 or ordered[place] != ordered[place - 1]:
-                sets[used] = ordered[place]
-                used += 1
+        distinct = _distinct(words, shingles, free, sorted_)
+        sets[used : used + distinct] = sorted_[:distinct]
+        used += distinct
         at_[row + 1] = used
-    return sets[:used].copy(), at_
+    return sets[:used], at_
 
 
 @_compiled(types.void(_input(types.uint32, 2), types.int64, _output(types.uint64, 2)))
@@ -637,9 +697,9 @@ def look_inside(
     return pairs[:found].copy(), similarities[:found].copy()
 
 
-@_compiled(types.void(_LONGS, _LONGS, _output(types.boolean), _output(types.boolean)))
-def align(left: Longs, right: Longs, in_left: NDArray[np.bool_], in_right: NDArray[np.bool_]) -> None:
-    """Mark the words of two texts that stand in a longest common subsequence; words are numbers.
+@_compiled(types.void(_KEYS, _KEYS, _output(types.boolean), _output(types.boolean)))
+def align(left: Keys, right: Keys, in_left: NDArray[np.bool_], in_right: NDArray[np.bool_]) -> None:
+    """Mark the words of two texts that stand in a longest common subsequence; words are given by their hashes.
 
     Of several subsequences it is the one that skips words of the right text last.
     """

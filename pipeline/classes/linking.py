@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pipeline.classes import kernel
 from pipeline.classes.candidates import candidate_groups, orders
+from pipeline.classes.shingles import chosen
 from pipeline.classes.similarity import Pairs, ShingleSets, components_of, join_sets, shingle_sets, taken
 
 MEMBERS_COMPARED = 400
@@ -109,7 +110,7 @@ def _link_part(
     rows: NDArray[np.int64],
 ) -> _Part:
     rows = np.sort(rows)
-    sets = shingle_sets(bodies.take(pa.array(rows)))
+    sets = shingle_sets(chosen(bodies, rows))
     own_keys = np.ascontiguousarray(keys[rows])
     parents = np.arange(rows.size, dtype=np.int64)
     floor, ceiling = max(threshold - NEAR, 0.0), threshold + NEAR

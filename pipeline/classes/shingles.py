@@ -29,7 +29,8 @@ _WORD = (1 << 64) - 1
 
 def words(text: str) -> list[str]:
     """Return the words of ``text`` in order, as often as they occur."""
-    return [word for run in text.split() for part in _parts(run) if (word := part.casefold())]
+    runs = text.casefold().split()  # no character folds into white space, or is white space and folds
+    return runs if text.isascii() else [part for run in runs for part in _parts(run)]
 
 
 def shingles(text: str, length: int = SHINGLE_WORDS) -> list[int]:
@@ -73,6 +74,20 @@ def texts(column: pa.Array | pa.ChunkedArray) -> Texts:
     ends = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
     held = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
     return Texts(held, np.ascontiguousarray(ends[:-1]), np.ascontiguousarray(ends[1:]))
+
+
+def chosen(column: pa.Array | pa.ChunkedArray, rows: kernel.Longs) -> pa.Array | pa.ChunkedArray:
+    """Return the texts of ``rows``, which ascend. Nothing else is copied, which ``take`` does to texts in chunks."""
+    if isinstance(column, pa.Array):
+        return column.take(pa.array(rows))
+    offsets = np.cumsum([0, *(len(chunk) for chunk in column.chunks)])
+    edges = np.searchsorted(rows, offsets).tolist()
+    taken = [
+        chunk.take(pa.array(rows[first:end] - offset))
+        for chunk, offset, first, end in zip(column.chunks, offsets.tolist(), edges, edges[1:], strict=False)
+        if end > first
+    ]
+    return pa.chunked_array(taken, column.type)
 
 
 class CharacterTables(NamedTuple):

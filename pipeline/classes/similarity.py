@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pipeline.classes import kernel
-from pipeline.classes.shingles import SHINGLE_WORDS, character_tables, texts
+from pipeline.classes.shingles import SHINGLE_WORDS, character_tables, chosen, texts
 
 
 class Pairs(NamedTuple):
@@ -38,7 +38,7 @@ def shingle_sets(bodies: pa.Array | pa.ChunkedArray) -> ShingleSets:
 def jaccard(bodies: pa.Array | pa.ChunkedArray, pairs: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the exact Jaccard similarity of each pair of rows; 0 where one of the two has no word."""
     rows, places = np.unique(pairs, return_inverse=True)
-    sets = shingle_sets(bodies.take(pa.array(rows)))
+    sets = shingle_sets(chosen(bodies, rows))
     return kernel.compare(*sets, np.ascontiguousarray(places.reshape(-1, 2).astype(np.int64)))
 
 
@@ -52,7 +52,7 @@ def join(bodies: pa.Array | pa.ChunkedArray, eligible: NDArray[np.bool_], thresh
         ValueError: the threshold is not above 0 and at most 1.
     """
     rows = np.flatnonzero(eligible)
-    pairs, similarity = join_sets(shingle_sets(bodies.take(pa.array(rows))), threshold)
+    pairs, similarity = join_sets(shingle_sets(chosen(bodies, rows)), threshold)
     return Pairs(rows[pairs], similarity)
 
 
@@ -85,7 +85,7 @@ def components(bodies: pa.Array | pa.ChunkedArray, eligible: NDArray[np.bool_], 
     """
     rows = np.flatnonzero(eligible)
     labels = np.arange(len(eligible), dtype=np.int64)
-    labels[rows] = rows[_joined(shingle_sets(bodies.take(pa.array(rows))), threshold, linking=True)[2]]
+    labels[rows] = rows[_joined(shingle_sets(chosen(bodies, rows)), threshold, linking=True)[2]]
     return labels
 
 

@@ -161,6 +161,33 @@ class RememberingEngine(IndexEngine, Protocol):
         ...
 
 
+class Earlier(NamedTuple):
+    """A tap as it was indexed at another commit."""
+
+    entries: pa.Table
+    """Its entries then, with the columns that `IndexEngine.index_tap` was given."""
+    data: bytes
+    """Their index, made with the same `IndexEngine.index_inputs`."""
+
+
+class Updated(NamedTuple):
+    """An index of which a part was taken from an earlier one."""
+
+    data: bytes
+    """The bytes that `IndexEngine.index_tap` would give."""
+    new: int
+    """Entries that the earlier index did not hold."""
+
+
+@runtime_checkable
+class UpdatingEngine(IndexEngine, Protocol):
+    """An engine that can take over the entries of a tap that stayed as they were."""
+
+    def update_tap(self, entries: pa.Table, earlier: Earlier) -> Updated:
+        """Index the entries of a tap, reading anew only those that ``earlier`` does not hold word for word."""
+        ...
+
+
 class Lent(NamedTuple):
     """What an engine without an index ranks by."""
 

@@ -15,8 +15,17 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field, JsonValue
 
-from pipeline.engines import Answer, Query, Replacement
-from pipeline.engines.lexical import IndexedTaps, NameOptions, WordOptions, find, index_inputs, index_tap
+from pipeline.engines import Answer, Earlier, Query, Replacement, Updated
+from pipeline.engines.lexical import (
+    Asked,
+    IndexedTaps,
+    NameOptions,
+    WordOptions,
+    find,
+    index_inputs,
+    index_tap,
+    update_tap,
+)
 from pipeline.engines.text import words
 from pipeline.records import Record
 
@@ -74,6 +83,10 @@ class Bm25:
         """Index the entries of one tap."""
         return index_tap(self.options, entries)
 
+    def update_tap(self, entries: pa.Table, earlier: Earlier) -> Updated:
+        """Index the entries of one tap, and take those over that stayed as they were."""
+        return update_tap(self.options, entries, earlier)
+
     def retriever(self, indexes: Sequence[bytes | memoryview | pa.Buffer]) -> Bm25Retriever:
         """Join the indexes of taps, in the order of the corpus, into one corpus."""
         return Bm25Retriever(IndexedTaps(indexes), self.options)
@@ -124,8 +137,9 @@ class Bm25Retriever:
             return {}
         encoded = sorted(word.encode("utf-8") for word in unknown if len(word) >= SHORTEST_PREFIX)
         frequencies: list[Counter[bytes]] = [Counter() for _ in encoded]
+        asked = Asked.of(encoded)
         for tap in self._corpus.taps:
-            firsts, ends, _ = find(tap, encoded)
+            firsts, ends, _ = find(tap, asked)
             for frequency, first, end in zip(frequencies, firsts.tolist(), ends.tolist(), strict=True):
                 for place in range(first, end):
                     frequency[tap.word(place)] += int(tap.starts[place + 1] - tap.starts[place])

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from pipeline.engines import kernel
 from pipeline.engines.characters import CharacterTable, character_table
@@ -59,6 +60,16 @@ class TapIndex:
     def vocabulary(self) -> pa.LargeBinaryArray:
         """Return the words, in byte order."""
         return _binary(self.text, self.word_at)
+
+    def find(self, asked: kernel.Bytes, asked_at: kernel.Longs) -> tuple[kernel.Longs, kernel.Longs, NDArray[np.bool_]]:
+        """Find words, laid out as ``text`` and ``word_at`` are.
+
+        Returns where each would stand, the end of those that begin with it, and whether it is there.
+        """
+        firsts, ends = kernel.find(self.text, self.word_at, asked, asked_at)
+        exact = firsts < ends
+        exact[exact] = np.diff(self.word_at)[firsts[exact]] == np.diff(asked_at)[exact]
+        return firsts, ends, exact
 
     def to_bytes(self) -> bytes:
         """Return the index as an Arrow file of one row, uncompressed so that it can be mapped into memory."""
@@ -116,6 +127,53 @@ def index_tap(
         raise ValueError("every weight is 0")
     fields = _Fields([column for column, _ in used], table)
     return _sorted(_count(fields, np.array([weight for _, weight in used], np.int64), _lower(tokenizer), table))
+
+
+NEW = -1
+"""The source of a document that no earlier index holds."""
+
+
+def join(earlier: TapIndex, fresh: TapIndex, sources: kernel.Longs) -> TapIndex:
+    """Return the index of documents that are taken from two indexes: the same as if all had been indexed at once.
+
+    Args:
+        earlier: where documents come from that were indexed before; those that nothing names fall away.
+        fresh: the index of the documents whose source is ``NEW``, in their order.
+        sources: for each document its number in ``earlier``, or ``NEW``.
+    """
+    firsts, _, exact = earlier.find(fresh.text, fresh.word_at)
+    number = np.where(exact, firsts, earlier.words + np.cumsum(~exact) - 1)
+    sizes = np.diff(fresh.word_at)
+    word_at = np.concatenate((earlier.word_at, earlier.word_at[-1] + np.cumsum(sizes[~exact])))
+    text = np.concatenate((earlier.text, fresh.text[np.repeat(~exact, sizes)]))
+
+    before, behind = _by_document(earlier), _by_document(fresh)
+    words = np.concatenate((before.words, number[behind.words].astype(np.int32)))
+    counts = np.concatenate((before.counts, behind.counts))
+    is_new = sources == NEW
+    rows = np.where(is_new, earlier.lengths.size + np.cumsum(is_new) - 1, sources)
+    starts = np.concatenate((before.starts[:-1], before.starts[-1] + behind.starts[:-1]))[rows]
+    held = np.concatenate((np.diff(before.starts), np.diff(behind.starts)))[rows]
+    postings_at = np.concatenate(([0], np.cumsum(held))).astype(np.int64)
+    taken = np.repeat(starts - postings_at[:-1], held) + np.arange(postings_at[-1])
+    lengths = np.concatenate((earlier.lengths, fresh.lengths))[rows]
+    return _sorted(_Counted(text, word_at, postings_at, words[taken], counts[taken], lengths))
+
+
+class _ByDocument(NamedTuple):
+    starts: kernel.Longs
+    """Where the postings of each document begin; one more than there are documents."""
+    words: kernel.Ints
+    counts: kernel.Ints
+
+
+def _by_document(index: TapIndex) -> _ByDocument:
+    held = np.bincount(index.documents, minlength=index.lengths.size)
+    starts = np.concatenate(([0], np.cumsum(held))).astype(np.int64)
+    words, counts = np.empty(index.documents.size, np.int32), np.empty(index.documents.size, np.int32)
+    numbers = np.arange(held.size)
+    kernel.turn(index.starts, index.documents, index.counts, numbers, starts[:-1].copy(), words, counts)
+    return _ByDocument(starts, words, counts)
 
 
 class _Field(NamedTuple):
@@ -222,16 +280,16 @@ def _count(fields: _Fields, weights: kernel.Longs, lower: kernel.Bytes, table: C
     size = fields.bytes
     documents = fields.starts.shape[0]
     room = size // 2 + 1
-    slots = np.zeros(1 << max(2 * room, 1 << 13).bit_length(), np.int32)
+    slots = np.empty(1 << max(2 * room, 1 << 13).bit_length(), np.int32)
     keys = np.empty(room, np.uint64)
     text = np.empty(2 * size, np.uint8)
-    word_at = np.zeros(room + 1, np.int64)
-    count = np.zeros(room, np.int32)
+    word_at = np.empty(room + 1, np.int64)
+    count = np.empty(room, np.int32)
     met = np.empty(room, np.int32)
-    postings_at = np.zeros(documents + 1, np.int64)
+    postings_at = np.empty(documents + 1, np.int64)
     posting_word = np.empty(room, np.int32)
     posting_count = np.empty(room, np.int32)
-    lengths = np.zeros(documents, np.int64)
+    lengths = np.empty(documents, np.int64)
     with np.errstate(over="ignore"):  # without the compiler, the hash overflows aloud
         words, postings = kernel.count_words(
             fields.data, fields.starts, fields.stops, weights, lower, table.kinds, len(_STOPWORDS),
@@ -270,17 +328,46 @@ def _sorted(counted: _Counted) -> TapIndex:
 
 
 def _byte_order(text: kernel.Bytes, word_at: kernel.Longs) -> kernel.Longs:
-    """Return the numbers of the words in byte order: by their first eight bytes, and among equal ones by the rest."""
-    places = word_at[:-1, None] + np.arange(8)
-    first = np.where(places < word_at[1:, None], text.take(places, mode="clip"), np.uint8(0))
-    keys = np.ascontiguousarray(first).view(">u8").ravel().astype(np.uint64)  # no word holds a NUL
-    order = np.argsort(keys)
-    ordered = keys[order]
-    same = ordered[1:] == ordered[:-1]
-    tied = np.flatnonzero(np.append(same, False) | np.insert(same, 0, False))
-    words = {number: text[word_at[number] : word_at[number + 1]].tobytes() for number in order[tied].tolist()}
-    order[tied] = sorted(words, key=words.__getitem__)
+    """Return the numbers of the words in byte order: eight bytes at a time, each time of those that are still equal."""
+    order, tied = _by_eight_bytes(text, word_at, np.arange(word_at.size - 1), np.zeros(word_at.size - 1, np.int64), 0)
+    at = 8
+    while tied.any() and at < _SORTED_BY_EIGHTS:
+        places = np.flatnonzero(tied)
+        # Equal ones stand side by side: a group ends where the one behind it is tied to it no more.
+        group = np.cumsum(tied[places] == _FIRST)
+        order[places], tied[places] = _by_eight_bytes(text, word_at, order[places], group, at)
+        at += 8
+    rest = np.flatnonzero(tied)
+    words = {number: text[word_at[number] : word_at[number + 1]].tobytes() for number in order[rest].tolist()}
+    order[rest] = sorted(words, key=words.__getitem__)
     return order
+
+
+_SORTED_BY_EIGHTS = 64
+"""Bytes of a word that are compared so. Few words are longer and equal that far; one that is a megabyte long would take
+as many rounds as it has bytes."""
+_FIRST, _LATER = 1, 2
+"""Of words that are equal so far: the first of them, and the others."""
+
+
+def _by_eight_bytes(
+    text: kernel.Bytes, word_at: kernel.Longs, words: kernel.Longs, group: kernel.Longs, at: int
+) -> tuple[kernel.Longs, kernel.Bytes]:
+    """Order words, within their groups, by the eight bytes from ``at`` on; say which of them are equal even so.
+
+    No word holds a NUL, so bytes behind the end of a word may stand as 0: two that are equal so and end there are one
+    word, which is there once.
+    """
+    starts = word_at[words] + at
+    places = starts[:, None] + np.arange(8)
+    bytes_ = np.where(places < word_at[words + 1][:, None], text.take(places, mode="clip"), np.uint8(0))
+    keys = np.ascontiguousarray(bytes_).view(">u8").ravel().astype(np.uint64)
+    order = np.lexsort((keys, group)) if at else np.argsort(keys)
+    ordered, groups = keys[order], group[order]
+    same = (ordered[1:] == ordered[:-1]) & (groups[1:] == groups[:-1])
+    before, behind = np.insert(same, 0, False), np.append(same, False)
+    tied = np.where(before, np.uint8(_LATER), np.where(behind, np.uint8(_FIRST), np.uint8(0)))
+    return words[order], tied
 
 
 def _binary(text: kernel.Bytes, word_at: kernel.Longs) -> pa.LargeBinaryArray:

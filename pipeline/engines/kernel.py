@@ -226,16 +226,20 @@ def count_words(
     itself from 0x80 on where the character decides.
 
     The first words to be met must be so many ``stopwords``, which are not counted, then the words of the language
-    names. ``table`` (all zero) holds word numbers plus one by hash, ``keys`` the key of each word, ``word_at`` where
-    the bytes of each begin in ``text``. Postings come by document; ``postings_at`` says where each one's begin.
-    ``lengths`` are in weighted words. ``count`` (all zero) and ``met`` are for the document at hand. Two bytes of input
-    give at most one word and four bytes of vocabulary; the arrays must have room for that, ``table`` for twice as many
-    words.
+    names. ``table`` holds word numbers plus one by hash, ``keys`` the key of each word, ``word_at`` where the bytes of
+    each begin in ``text``. Postings come by document; ``postings_at`` says where each one's begin. ``lengths`` are in
+    weighted words. ``count`` and ``met`` are for the document at hand. Two bytes of input give at most one word and
+    four bytes of vocabulary; the arrays must have room for that, ``table`` for twice as many words. What they hold at
+    first does not matter.
     """
     words = 0
     postings = 0
     mask = (1 << _FIRST_SLOTS) - 1
     shift = U64(64 - _FIRST_SLOTS)
+    for slot in range(mask + 1):
+        table[slot] = 0
+    word_at[0] = 0
+    postings_at[0] = 0
     for document in range(starts.shape[0]):
         met_here = 0
         length = 0
@@ -334,6 +338,7 @@ def count_words(
                         number = words
                         words += 1
                         keys[number] = key
+                        count[number] = 0
                         table[slot] = words
                         known = word_at[number]
                         for step in range(size):
@@ -341,10 +346,10 @@ def count_words(
                             text[known + step] = byte if byte >= 0x80 else lower[byte]
                         word_at[words] = known + size
                         if 2 * words > mask:  # twice the slots
-                            for slot in range(mask + 1):
-                                table[slot] = 0
                             mask = 2 * mask + 1
                             shift -= U64(1)
+                            for slot in range(mask + 1):
+                                table[slot] = 0
                             for earlier in range(words):
                                 slot = _slot(keys[earlier], shift)
                                 while table[slot] != 0:

@@ -7,11 +7,12 @@ weights agree share it.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from pydantic import Field, JsonValue, model_validator
 
+from pipeline.engines import Earlier, Updated
 from pipeline.engines.text import Tokenizer, stopwords_digest
 from pipeline.records import Record
 
@@ -70,11 +71,37 @@ def index_inputs(options: NameOptions) -> dict[str, JsonValue]:
 
 def index_tap(options: NameOptions, entries: pa.Table) -> bytes:
     """Index the entries of one tap; see `pipeline.engines.index.TapIndex`."""
+    return _indexed(options, entries).to_bytes()
+
+
+def update_tap(options: NameOptions, entries: pa.Table, earlier: Earlier) -> Updated:
+    """Index the entries of one tap; those that ``earlier`` holds word for word are not cut into words again."""
+    import numpy as np
+    import pyarrow as pa
+
     from pipeline.engines import index
 
-    slugs, descriptions, bodies = (entries.column(name) for name in ("slug", "description", "body"))
-    weights = index.Weights(**options.weights)
-    return index.index_tap(slugs, descriptions, bodies, options.tokenizer, weights).to_bytes()
+    held = {text: row for row, text in enumerate(_texts(earlier.entries))}
+    sources = np.array([held.get(text, index.NEW) for text in _texts(entries)], np.int64)
+    new = np.flatnonzero(sources == index.NEW)
+    fresh = _indexed(options, entries.take(pa.array(new)))
+    updated = index.join(index.TapIndex.from_bytes(earlier.data), fresh, sources)
+    return Updated(updated.to_bytes(), new.size)
+
+
+def _indexed(options: NameOptions, entries: pa.Table) -> TapIndex:
+    from pipeline.engines import index
+
+    slugs, descriptions, bodies = (entries.column(name) for name in _PARTS)
+    return index.index_tap(slugs, descriptions, bodies, options.tokenizer, index.Weights(**options.weights))
+
+
+_PARTS = ("slug", "description", "body")
+
+
+def _texts(entries: pa.Table) -> Iterator[tuple[str | None, ...]]:
+    """Yield all that the index of an entry depends on. A missing description is an empty one."""
+    return zip(*(entries.column(name).fill_null("").to_pylist() for name in _PARTS), strict=True)
 
 
 class Term(NamedTuple):
@@ -120,8 +147,9 @@ class IndexedTaps:
         encoded = sorted({word.encode("utf-8") for word in asked})
         places = np.full((len(encoded), len(self.taps)), -1, np.int64)
         df = np.zeros(len(encoded), np.int64)
+        packed = Asked.of(encoded)
         for number, tap in enumerate(self.taps):
-            firsts, _, exact = find(tap, encoded)
+            firsts, _, exact = find(tap, packed)
             places[exact, number] = firsts[exact]
             df[exact] += tap.starts[firsts[exact] + 1] - tap.starts[firsts[exact]]
         return {word.decode("utf-8"): Term(places[row], int(df[row])) for row, word in enumerate(encoded)}
@@ -167,17 +195,24 @@ class IndexedTaps:
         return np.bincount(df, minlength=1)
 
 
-def find(tap: TapIndex, encoded: Sequence[bytes]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+class Asked(NamedTuple):
+    """Words to find, as the kernel takes them: packed once, found in many taps."""
+
+    text: NDArray[np.uint8]
+    """The words, UTF-8, one behind the other, and one byte more."""
+    word_at: NDArray[np.int64]
+    """Where each begins; one more than there are words."""
+
+    @classmethod
+    def of(cls, encoded: Sequence[bytes]) -> Self:
+        """Pack words."""
+        import numpy as np
+
+        word_at = np.zeros(len(encoded) + 1, np.int64)
+        np.cumsum([len(word) for word in encoded], out=word_at[1:])
+        return cls(np.frombuffer(b"".join(encoded) + b"\0", np.uint8), word_at)
+
+
+def find(tap: TapIndex, asked: Asked) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
     """Where each word would stand, the end of those that begin with it, and whether it is there."""
-    import numpy as np
-
-    from pipeline.engines import kernel
-
-    asked = np.frombuffer(b"".join(encoded) + b"\0", np.uint8)
-    asked_at = np.zeros(len(encoded) + 1, np.int64)
-    np.cumsum([len(word) for word in encoded], out=asked_at[1:])
-    firsts, ends = kernel.find(tap.text, tap.word_at, asked, asked_at)
-    exact = firsts < ends
-    lengths = tap.word_at[firsts[exact] + 1] - tap.word_at[firsts[exact]]
-    exact[exact] = lengths == np.diff(asked_at)[exact]
-    return firsts, ends, exact
+    return tap.find(asked.text, asked.word_at)

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field, JsonValue
 
-from pipeline.engines import Answer, Query
-from pipeline.engines.lexical import IndexedTaps, WordOptions, index_inputs, index_tap
+from pipeline.engines import Answer, Earlier, Query, Updated
+from pipeline.engines.lexical import IndexedTaps, WordOptions, index_inputs, index_tap, update_tap
 from pipeline.engines.text import words
 from pipeline.records import Record
 
@@ -65,6 +65,10 @@ class Okapi:
     def index_tap(self, entries: pa.Table) -> bytes:
         """Index the entries of one tap."""
         return index_tap(self.options, entries)
+
+    def update_tap(self, entries: pa.Table, earlier: Earlier) -> Updated:
+        """Index the entries of one tap, and take those over that stayed as they were."""
+        return update_tap(self.options, entries, earlier)
 
     def retriever(self, indexes: Sequence[bytes | memoryview | pa.Buffer]) -> OkapiRetriever:
         """Join the indexes of taps, in the order of the corpus, into one corpus."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -62,6 +63,8 @@ class Resolved(NamedTuple):
     """Classes of the entries and contents that its assertions name, by the string."""
     concepts: Mapping[str, frozenset[str]] = {}
     """The concepts that each class of the corpus mentions, where the item asks about any."""
+    taps: tuple[str, ...] = ()
+    """Taps of the entries that its exemplars name, or, without one, that carry its names; sorted, each once."""
 
     @property
     def decided(self) -> tuple[str, ...]:
@@ -315,7 +318,8 @@ def _concept_faults(item: GoldenItem, corpus: _Corpus, concepts: Mentioned) -> I
 
 
 def _resolved(item: GoldenItem, corpus: _Corpus, concepts: Mentioned = NOTHING_MENTIONED) -> Resolved:
-    classes = corpus.classes_of(row for exemplar in item.exemplar for row in corpus.exemplar(exemplar))
+    pinned = [row for exemplar in item.exemplar for row in corpus.exemplar(exemplar)]
+    classes = corpus.classes_of(pinned)
     named = [corpus.by_slug[name] for name in item.relevant]
     classes_by_name = [corpus.classes_of(rows) for rows in named]
     return Resolved(
@@ -331,6 +335,7 @@ def _resolved(item: GoldenItem, corpus: _Corpus, concepts: Mentioned = NOTHING_M
         bodies=tuple(sorted(_bodies(item, corpus))),
         places={place: frozenset(_content(place, corpus)) for _, place in _checked_places(item)},
         concepts=concepts.by_class if item.golden_concepts or item.assertions else {},
+        taps=tuple(sorted({corpus.tap[row] for row in pinned or itertools.chain.from_iterable(named)})),
     )
 
 

@@ -330,6 +330,7 @@ def _config(size: Size, left: int) -> Spec:
         "labelLimit": 0,
         "columns": 3 if size.long_notes else 1,
         "symbolOpacity": 1,
+        "columnPadding": 20,
     }
     header: Spec = {"labelColor": INK, "labelFontSize": 13, "labelFontWeight": "bold", "labelPadding": 4}
     view: Spec = {"stroke": None}

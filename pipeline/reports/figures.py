@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ from pipeline.reports.reading import (
     text_of,
 )
 
-FACETS = ("kind", "mode", "question_type", "popularity", "dynamism", "split", "language")
+FACETS = ("kind", "mode", "question_type", "popularity", "dynamism", "split", "language", "target_tap")
 RANK_BANDS = ((1, 1), (2, 3), (4, 10), (11, 100))
 KINDS = {"skills": "skill", "rules": "rule", "workflows": "workflow"}
 MOST_BARS = 40
@@ -180,31 +181,67 @@ def _rank_figure(feed: Feed) -> Figure:
     )
 
 
+class Repeated(NamedTuple):
+    """How many entries of a tap have content that stands in another entry too."""
+
+    tap: str
+    entries: int
+    here: int
+    """In the same tap, and in no other."""
+    elsewhere: int
+    """In another tap, whatever else of it the same tap holds."""
+
+    @property
+    def share(self) -> float:
+        """The share of the tap's entries that either holds of."""
+        return (self.here + self.elsewhere) / self.entries
+
+
+def repeated(feed: Feed) -> list[Repeated]:
+    """Count for each tap, in the order of their names, what stands elsewhere too. Taps without entries are left out.
+
+    It is the same in both directions: which entry was there first is not known, and no tap is called the copy.
+    """
+    taps_of: dict[str, Counter[str]] = {}
+    for class_id, tap in zip(feed.entries["class_id"].to_pylist(), feed.entries["tap"].to_pylist(), strict=True):
+        taps_of.setdefault(class_id, Counter())[tap] += 1
+    here, elsewhere = Counter[str](), Counter[str]()
+    for counts in taps_of.values():
+        for tap, entries in counts.items():
+            if len(counts) > 1:
+                elsewhere[tap] += entries
+            elif entries > 1:
+                here[tap] += entries
+    return [
+        Repeated(name, entries, here[name], elsewhere[name])
+        for tap in feed.taps
+        for name, entries in [(text_of(tap, "tap"), count_of(tap, "entries"))]
+        if entries
+    ]
+
+
 def _duplication_figure(feed: Feed) -> Figure:
-    copied = [tap for tap in feed.taps if number_of(tap, "duplication")]
-    copied.sort(key=lambda tap: (-(number_of(tap, "duplication") or 0), text_of(tap, "tap")))
+    found = repeated(feed)
+    copied = sorted((tap for tap in found if tap.share), key=lambda tap: (-tap.share, tap.tap))
     kept = copied[:MOST_BARS]
     parts, rows = [], []
     for tap in kept:
-        name, entries = text_of(tap, "tap"), count_of(tap, "entries")
-        for part, column in (("inside the tap", "intra_tap_mirrors"), ("of an earlier tap", "cross_tap_mirrors")):
-            mirrors = count_of(tap, column)
-            note = f"{number_of(tap, 'duplication'):.0%} of {entries:,}"
-            tip = f"{name}: {mirrors:,} of {entries:,} entries are mirrors {part}"
-            parts.append(Bar("", name, part, mirrors / entries, note, tip))
-        figures = (f"{count_of(tap, column):,}" for column in ("entries", "intra_tap_mirrors", "cross_tap_mirrors"))
-        rows.append((name, *figures, f"{number_of(tap, 'duplication'):.1%}"))
-    without = len(feed.taps) - len(copied)
+        for part, entries in (("in the same tap only", tap.here), ("in another tap", tap.elsewhere)):
+            tip = f"{tap.tap}: content of {entries:,} of {tap.entries:,} entries stands {part} too"
+            parts.append(Bar("", tap.tap, part, entries / tap.entries, f"{tap.share:.0%} of {tap.entries:,}", tip))
+        rows.append((tap.tap, f"{tap.entries:,}", f"{tap.here:,}", f"{tap.elsewhere:,}", f"{tap.share:.1%}"))
+    without = len(found) - len(copied)
     return _figure(
         "duplication",
         "Duplication, by tap",
-        "Share of a tap's entries whose content stands in an earlier entry, of the same tap or of an earlier one. "
+        "Share of a tap's entries whose content stands in another entry too: in the same tap only, or in another tap. "
+        "Counted from both sides, for which was first is not known. "
         + (f"{counted(without, 'tap')} without any {'is' if without == 1 else 'are'} not drawn." if without else "")
-        + left_out(len(copied) - len(kept), "taps")
+        + left_out(len(copied) - len(kept), "entries")
         if parts
         else "No entry repeats another.",
         bars(parts, "share of the tap's entries", share=True) if parts else None,
-        ("tap", "entries", "mirrors inside", "mirrors of earlier taps", "share"),
+        ("tap", "entries", "in the same tap only", "in another tap", "share"),
         rows,
     )
 

@@ -19,6 +19,7 @@ from pipeline.reports.grading import trust
 from pipeline.reports.reading import (
     GRADINGS,
     HEADLINE,
+    NOTHING,
     Cell,
     Feed,
     Row,
@@ -121,6 +122,8 @@ def render(tables: Mapping[str, pa.Table]) -> Page:
         ],
         figures=drawn,
         trust=trust(feed),
+        checks=[_checked(row) for row in feed.checks],
+        known_items=[_known_items(row) for row in feed.known_items],
         failures=_failures(feed),
         unscored=_unscored(feed),
         unanswerable=_unanswerable(feed),
@@ -147,6 +150,68 @@ class First:
         new = id not in self._met
         self._met.add(id)
         return new
+
+
+class Checked(NamedTuple):
+    """What was held against another package."""
+
+    check: str
+    subject: str
+    peer: str
+    detail: str
+    worst: str
+    tolerance: str
+    outcome: str
+
+
+def _checked(row: Row) -> Checked:
+    worst = number_of(row, "worst_difference")
+    return Checked(
+        check=text_of(row, "check"),
+        subject=text_of(row, "subject"),
+        peer=text_of(row, "peer"),
+        detail=text_of(row, "detail"),
+        worst=NOTHING if worst is None else f"{worst:.1e}",
+        tolerance=f"{number_of(row, 'tolerance'):g}",
+        outcome="nothing to compare" if row["passed"] is None else "passed" if row["passed"] else "failed",
+    )
+
+
+class KnownItems(NamedTuple):
+    """How often an engine finds a content by its name."""
+
+    engine: str
+    value: str
+    interval: str
+    label: str
+    reason: str
+    n: int
+    ambiguous: int
+    unambiguous: str
+    misses: Cut
+
+
+def _known_items(row: Row) -> KnownItems:
+    value, clear, low, high = (number_of(row, name) for name in ("value", "value_unambiguous", "ci_low", "ci_high"))
+    missed = [
+        (text_of(miss, "name"), text_of(miss, "tap"), text_of(miss, "path_text"), _place(miss["rank"]))
+        for miss in records_of(row, "misses")
+    ]
+    return KnownItems(
+        engine=text_of(row, "engine"),
+        value=NOTHING if value is None else f"{value:.4f}",
+        interval="" if low is None or high is None else f"{low:.2f}\N{EN DASH}{high:.2f}",
+        label=text_of(row, "label"),
+        reason=text_of(row, "reason") if value is None else "",
+        n=count_of(row, "n"),
+        ambiguous=count_of(row, "n_ambiguous"),
+        unambiguous=NOTHING if clear is None else f"{clear:.4f}",
+        misses=Cut(missed[:MOST_ROWS], max(0, len(missed) - MOST_ROWS)),
+    )
+
+
+def _place(rank: object) -> str:
+    return "not ranked" if rank is None else f"rank {rank}"
 
 
 def _counts(feed: Feed) -> list[tuple[str, int]]:

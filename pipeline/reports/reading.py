@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 TABLES = ("runs", "taps", "entries", "classes", "rankings", "items", "metrics", "duplicate_tax", "sensitivity")
-"""What the page is made from. Nights are not among them: they differ between equal runs."""
+"""What the page is made from, beside ``checks`` and ``known_items``, which runs of earlier releases lack. Nights differ
+between equal runs, and are left out."""
 
 METRIC_KEY = ("run_id", *METRICS.key)
 """The columns that tell one row of ``metrics`` from every other, in all runs."""
@@ -81,6 +82,8 @@ class Feed:
             sorted(rows_of(_headline(tables[name])), key=lambda row: HEADLINE.index(text_of(row, "metric")))
             for name in ("sensitivity", "duplicate_tax")
         )
+        self.checks = rows_of(tables["checks"]) if "checks" in tables else []
+        self.known_items = rows_of(tables["known_items"]) if "known_items" in tables else []
         self._at = {
             tuple(row[name] for name in ("golden_set", "engine", "grading", "facet", "facet_value", "metric")): row
             for row in self.metrics

@@ -35,10 +35,11 @@ GRADINGS: tuple[Grading, ...] = ("row", "name")
 TREATMENT: Treatment = "removed"
 """The headline treatment of duplicates."""
 COMPARED: tuple[Treatment, ...] = ("irrelevant", "unmodified")
-"""The other treatments. Their means are published over all items alone, and not by facet."""
+"""The other treatments. Their means are published over all items and over the values of a facet, not for each value."""
 NOT_ANSWERABLE = "not answerable"
 NO_NAME = "the row has no relevant name"
 MISSING = "(none)"
+SEVERAL = "(several)"
 
 
 class ItemScore(NamedTuple):
@@ -66,6 +67,12 @@ class ItemScore(NamedTuple):
         """Whether its values are an upper bound."""
         return self.mode == "name" and self.resolved.ambiguous
 
+    @property
+    def target_tap(self) -> str | None:
+        """The tap in which its answers lie; ``SEVERAL`` where they lie in more than one, None where it has none."""
+        taps = self.resolved.taps
+        return SEVERAL if len(taps) > 1 else next(iter(taps), None)
+
 
 FACETS: Mapping[str, Callable[[ItemScore], str | None]] = {
     "kind": lambda score: score.item.kind,
@@ -76,6 +83,7 @@ FACETS: Mapping[str, Callable[[ItemScore], str | None]] = {
     "answerable": lambda score: "true" if score.item.answerable else "false",
     "split": lambda score: score.item.split,
     "language": lambda score: score.item.language,
+    "target_tap": lambda score: score.target_tap,
 }
 """What items are told apart by, beside ``all``."""
 
@@ -132,22 +140,31 @@ class _Cell(NamedTuple):
 def metric_rows(run: Run, grading: Grading, scores: Sequence[ItemScore]) -> Iterator[MetricRow]:
     """Yield the means over all items, over each value of each facet, and over the values of each facet.
 
-    The treatments that are ``COMPARED`` have means over all items alone: with every facet the table would be three
-    times as long, and the question that they answer, what duplicates cost, is one of the whole set.
+    The treatments that are ``COMPARED`` have means over all items, and over the values of each facet, but none for each
+    value: the table would be three times as long, and what they tell, what duplicates cost, is told of the whole set.
     """
     whole = _cells(scores)
     yield from _rows(run, grading, "all", "*", "micro", whole)
-    for treatment in COMPARED:
-        treated = [score._replace(values=score.compared[treatment]) for score in scores]
-        yield from _rows(run, grading, "all", "*", "micro", _cells(treated, MAIN), treatment)
+    compared = {treatment: _cells(treated(scores, treatment), MAIN) for treatment in COMPARED}
+    for treatment, cells in compared.items():
+        yield from _rows(run, grading, "all", "*", "micro", cells, treatment)
     for facet, value_of in FACETS.items():
         parts: dict[str, list[ItemScore]] = {}
         for score in scores:
             parts.setdefault(value_of(score) or MISSING, []).append(score)
-        cells = {value: _cells(part) for value, part in parts.items()}
-        for value, part in cells.items():
-            yield from _rows(run, grading, facet, value, "micro", part)
-        yield from _rows(run, grading, facet, "*", "macro", _over_values(whole, list(cells.values())))
+        by_value = {value: _cells(part) for value, part in parts.items()}
+        for value, cells in by_value.items():
+            yield from _rows(run, grading, facet, value, "micro", cells)
+        means = [{measure: cell.value for measure, cell in cells.items()} for cells in by_value.values()]
+        yield from _rows(run, grading, facet, "*", "macro", _over_values(whole, means))
+        for treatment, cells in compared.items():
+            means = [_means(treated(part, treatment)) for part in parts.values()]
+            yield from _rows(run, grading, facet, "*", "macro", _over_values(cells, means), treatment)
+
+
+def treated(scores: Sequence[ItemScore], treatment: Treatment) -> list[ItemScore]:
+    """Return the items with their values under one of the treatments that are ``COMPARED``."""
+    return [score._replace(values=score.compared[treatment]) for score in scores]
 
 
 def _cells(scores: Sequence[ItemScore], measures: Sequence[Measure] = PUBLISHED) -> dict[Measure, _Cell]:
@@ -175,12 +192,16 @@ def _cell(measure: Measure, scores: Sequence[ItemScore]) -> _Cell:
     )
 
 
-def _over_values(whole: Mapping[Measure, _Cell], parts: Sequence[Mapping[Measure, _Cell]]) -> dict[Measure, _Cell]:
+def _over_values(whole: Mapping[Measure, _Cell], parts: Sequence[Mapping[Measure, Value]]) -> dict[Measure, _Cell]:
     """Return the means over the facet's values; their counts are those of all items, and they have no interval."""
     return {
-        measure: cell._replace(value=mean(part[measure].value for part in parts).value, interval=None)
+        measure: cell._replace(value=mean(part[measure] for part in parts).value, interval=None)
         for measure, cell in whole.items()
     }
+
+
+def _means(scores: Sequence[ItemScore]) -> dict[Measure, Value]:
+    return {measure: mean(score.values[measure] for score in scores).value for measure in MAIN}
 
 
 def _rows(

@@ -62,6 +62,10 @@ class ItemRow(Record):
     dynamism: Dynamism | None = Field(description="How fast the answer changes.")
     split: Split | None = Field(description="What the item may be used for.")
     language: str = Field(description="Language of the question.")
+    target_tap: str | None = Field(
+        description="Tap of the entries that its exemplars name, or, without one, that carry its names; `(several)` "
+        "where they lie in more than one; null where it has no answer."
+    )
     cluster_id: str = Field(description="Items that are not independent share one.")
     relevant: int | None = Field(description="Number of relevant items; null where the item is not graded.")
     hits: int = Field(description="Classes ranked.")
@@ -99,7 +103,8 @@ class MetricRow(Record):
     )
     treatment: Treatment = Field(
         description="What became of later mirrors: `removed`, the headline; `irrelevant`, they keep their rank and "
-        "score nothing; `unmodified`, every entry counts for itself. The latter two over all items alone."
+        "score nothing; `unmodified`, every entry counts for itself. The latter two have no rows for single values of "
+        "a facet."
     )
     source_filter: str = Field(
         description="Judgments that count: `all`, or `human+provenance` alone; it matters to the grading `qrels`."

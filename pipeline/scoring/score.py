@@ -278,6 +278,7 @@ def _item_row(
         dynamism=item.dynamism,
         split=item.split,
         language=item.language,
+        target_tap=score.target_tap,
         cluster_id=item.cluster_id,
         relevant=int((score.graded.ideal > 0).sum()) if score.mode else None,
         hits=len(shown),

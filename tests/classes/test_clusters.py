@@ -14,8 +14,9 @@ from pipeline.classes import linking
 from pipeline.classes.bodies import distinct_bodies
 from pipeline.classes.candidates import Bands
 from pipeline.classes.clusters import CLUSTERS, MEMBERS, NEAR_PAIRS, NearDuplicateOptions, check_candidates
-from pipeline.classes.linking import link
+from pipeline.classes.linking import NEAR, link
 from pipeline.classes.signatures import sign
+from pipeline.classes.similarity import join
 from tests.classes.near import Row, company, digest, entries, near, text
 
 EVERYTHING = NearDuplicateOptions(bands=Bands(128, 1))
@@ -156,6 +157,17 @@ def test_near_pairs_are_the_nearest_on_each_side() -> None:
     }
 
 
+def test_a_pair_that_is_joined_through_a_third_after_it_was_compared_is_listed_once() -> None:
+    rows = [
+        Row(f"{chain} {shift}", text(1000 * chain + shift, 1000 * chain + shift + 104))
+        for chain in range(8)
+        for shift in (0, 8, 16)
+    ]
+    pairs = near(rows, EVERYTHING).pairs.to_pylist()
+    below = [pair["left_slug"] for pair in pairs if pair["side"] == "below"]
+    assert len(below) == 8
+
+
 def test_in_a_cluster_of_too_many_bodies_not_all_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(linking, "MEMBERS_COMPARED", 2)
     rows = [Row("a", text(0, 104)), Row("b", text(5, 109)), Row("c", text(10, 114))]
@@ -209,6 +221,22 @@ def test_with_every_candidate_the_clusters_are_those_of_the_exact_join(rows: lis
     assert check.bodies_astray == 0
     assert check.found == check.pairs <= check.candidates
     assert check.recall in (None, 1.0)
+
+
+@settings(max_examples=30, deadline=None)
+@given(ROWS)
+def test_with_every_candidate_the_near_pairs_are_those_of_the_exact_join(rows: list[Row]) -> None:
+    bodies = distinct_bodies(entries(rows))
+    digests, eligible = bodies["body_sha256"].to_pylist(), bodies["eligible"].to_numpy()
+    exact = join(bodies["body"], eligible, 0.8 - NEAR)
+    expected = [
+        (similarity, digests[left], digests[right])
+        for (left, right), similarity in zip(exact.rows.tolist(), exact.similarity.tolist(), strict=True)
+        if similarity <= 0.8 + NEAR
+    ]
+    pairs = near(rows, EVERYTHING).pairs.to_pylist()
+    assert sorted((pair["similarity"], pair["left_body"], pair["right_body"]) for pair in pairs) == sorted(expected)
+    assert all((pair["side"] == "above") == (pair["similarity"] >= 0.8) for pair in pairs)
 
 
 def test_the_check_finds_what_the_candidates_missed() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pipeline.catalog.digests import normalised
 from pipeline.classes import kernel
-from pipeline.classes.shingles import character_tables, shingles, texts, words
+from pipeline.classes.shingles import character_tables, chosen, shingles, texts, words
 from pipeline.classes.similarity import shingle_sets
 
 EXAMPLES: list[tuple[str, list[str]]] = [
@@ -92,6 +92,12 @@ def test_a_slice_of_a_column_is_read_where_it_lies() -> None:
     assert texts(column).data.ctypes.data == column.buffers()[2].address
 
 
+def test_rows_are_chosen_across_chunks() -> None:
+    column = pa.chunked_array([["a", "b"], [], ["c"], ["d", "e"]], pa.string())
+    assert chosen(column, np.array([1, 2, 4])).to_pylist() == ["b", "c", "e"]
+    assert chosen(column, np.array([], np.int64)).to_pylist() == []
+
+
 def test_a_missing_body_is_an_error() -> None:
     with pytest.raises(ValueError, match="null"):
         texts(pa.array(["a", None]))
@@ -106,7 +112,7 @@ SMALL = ["Straße 日本語 a b c d e f", "", "a b c d e f g h", "A b c d e f g 
 SCRIPT = f"""
 import numpy as np, pyarrow as pa
 from pipeline.classes.candidates import Bands, band_keys, candidate_groups, candidate_pairs
-from pipeline.classes.differences import compare
+from pipeline.classes.differences import compare, read
 from pipeline.classes.linking import link
 from pipeline.classes.signatures import Scheme, sign
 from pipeline.classes.similarity import components, join
@@ -117,7 +123,7 @@ print(signed.signatures.tolist(), signed.signed.tolist(), keys.tolist())
 print(candidate_pairs(keys, signed.signed).tolist(), candidate_groups(keys, signed.signed).tolist())
 print([column.tolist() for column in join(bodies, signed.signed, 0.5)], components(bodies, signed.signed, 0.5).tolist())
 print(link(bodies, np.zeros((5, 1), np.uint64), signed.signed, np.arange(5), 0.5))
-print(compare("a b c d x y e f".split(), "a b c d z e f g".split()))
+print(compare(*read(["a b c d x y e f", "a b c d z e f g"])))
 """
 
 

@@ -9,13 +9,15 @@ import unicodedata
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.engines import index, kernel
+from pipeline.engines import Earlier, index, kernel, lexical
 from pipeline.engines.characters import STEADY_MARKS, character_table
 from pipeline.engines.index import TapIndex, Weights, index_tap
 from pipeline.engines.text import Tokenizer, opened, prepared, words
@@ -74,6 +76,48 @@ def test_the_index_holds_the_words_of_the_definition(
     expected = by_definition(entries, tokenizer, weights)
     assert read_back(index) == expected
     assert index.lengths.tolist() == [count.total() for count in expected]
+
+
+few = st.sampled_from(["", "a note", "review code", "c++ code", "日本語 code", "É"])
+similar = st.lists(st.tuples(few, st.one_of(st.none(), few), few | texts), max_size=8)
+
+
+def as_table(entries: list[Document]) -> pa.Table:
+    columns = [[entry[place] for entry in entries] for place in range(3)]
+    names = ["slug", "description", "body"]
+    return pa.table([pa.array(column, pa.string()) for column in columns], names=names)
+
+
+@settings(deadline=None, max_examples=400)
+@given(similar, similar, st.data(), tokenizers)
+def test_an_index_that_takes_over_what_stayed_has_the_bytes_of_one_made_anew(
+    before: list[Document], others: list[Document], data: st.DataObject, tokenizer: Tokenizer
+) -> None:
+    after = data.draw(st.lists(st.sampled_from([*before, *others]), max_size=10)) if before or others else []
+    options = lexical.WordOptions(tokenizer=tokenizer)
+    whole = lexical.index_tap(options, as_table(after))
+    earlier = Earlier(as_table(before), lexical.index_tap(options, as_table(before)))
+    updated = lexical.update_tap(options, as_table(after), earlier)
+    assert updated.data == whole
+    held = [(slug, description or "", body) for slug, description, body in before]
+    assert updated.new == sum((slug, description or "", body) not in held for slug, description, body in after)
+
+
+def test_only_new_entries_are_cut_into_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    before: list[Document] = [(f"skill-{number}", None, f"body of {number}") for number in range(50)]
+    after = [*before[20:], ("skill-3", None, "another body"), *before[:10]]
+    options = lexical.WordOptions()
+    earlier = Earlier(as_table(before), lexical.index_tap(options, as_table(before)))
+    read: list[str] = []
+    index_texts = index.index_tap
+
+    def watched(slugs: pa.Array, descriptions: pa.Array, bodies: pa.Array, *others: Any) -> TapIndex:
+        read.extend(bodies.to_pylist())
+        return index_texts(slugs, descriptions, bodies, *others)
+
+    monkeypatch.setattr(index, "index_tap", watched)
+    assert lexical.update_tap(options, as_table(after), earlier).new == 1
+    assert read == ["another body"]
 
 
 @settings(deadline=None)
@@ -152,6 +196,17 @@ def test_many_words_that_begin_alike_are_sorted() -> None:
     vocabulary = [index.word(place) for place in range(index.words)]
     assert vocabulary == sorted(set(vocabulary))
     assert len(vocabulary) == 5000
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.text("ab", min_size=2, max_size=4).map(lambda end: end * 30) | st.text("ab", min_size=2), max_size=30)
+)
+def test_words_are_sorted_however_far_they_are_alike(found: list[str]) -> None:
+    alike = [word[:size] for word in found for size in (7, 8, 9, 16, 17, 64, 65, 90)]
+    built = build([("", None, " ".join(alike))], "unicode")
+    expected = sorted({word.encode() for word in alike} - {b""})
+    assert [built.word(place) for place in range(built.words)] == expected
 
 
 def test_the_table_of_words_grows_past_its_first_size() -> None:

@@ -198,6 +198,22 @@ def test_the_macro_mean_is_over_the_means_of_the_facets_values(scored: Scored) -
     assert (row["n_items"], row["n_null"], row["ci_low"]) == (5, 1, None)
 
 
+@pytest.mark.parametrize("treatment", ["irrelevant", "unmodified"])
+def test_the_macro_mean_of_another_treatment_is_over_the_items_values_under_it(treatment: str) -> None:
+    rows: list[dict[str, object]] = [
+        {"queryId": f"q{n}", "query": f"q{n}", "relevant": ["y"], "kind": kind}
+        for n, kind in enumerate(["skill", "skill", "rule"])
+    ]
+    mirrors_first = [("e1", "x", "A"), ("e3", "x", "A"), ("e2", "y", "B"), ("e6", "y", "B")]
+    runs = {"q0": mirrors_first[2:], "q1": mirrors_first, "q2": mirrors_first}
+    scored = score(resolve(golden(rows), corpus()), *tables(runs))
+    deep = metric(scored, "mrr@100", treatment=treatment)["value"] * 3 - 1
+    row = metric(scored, "mrr@100", "kind", "*", aggregate="macro", treatment=treatment)
+    assert row["value"] == pytest.approx(((1 + deep / 2) / 2 + deep / 2) / 2)
+    assert deep / 2 == pytest.approx(1 / 3)
+    assert (row["n_items"], row["ci_low"]) == (3, None)
+
+
 def test_values_by_name_on_an_ambiguous_name_are_an_upper_bound(scored: Scored) -> None:
     assert [item(scored, "names", grading)["upper_bound"] for grading in ("row", "name")] == [True, True]
     assert [item(scored, "any", grading)["upper_bound"] for grading in ("row", "name")] == [False, True]
@@ -242,6 +258,24 @@ def test_a_tie_across_a_cut_is_told_as_the_ranking_told_it(cut: int) -> None:
     assert {name: row[name] for name in NOT_TIED} == tied
 
 
+def test_the_tap_of_the_target_is_that_of_the_exemplars_or_else_of_the_names() -> None:
+    entries = [("e1", "x", "A"), ("e2", "x", "B"), ("e3", "y", "C")]
+    whole = corpus(entries).set_column(0, "tap", pa.array(["a/a", "b/b", "b/b"]))
+    rows: list[dict[str, object]] = [
+        {"queryId": "pinned", "query": "1", "relevant": ["x"], "exemplar": "a/a::e1"},
+        {"queryId": "both", "query": "2", "exemplar": ["a/a::e1", "b/b::e3"]},
+        {"queryId": "named", "query": "3", "relevant": ["y"]},
+        {"queryId": "homonym", "query": "4", "relevant": ["x"]},
+        {"queryId": "none", "query": "5", "answerable": False},
+    ]
+    scored = score(resolve(golden(rows), whole), *tables({"pinned": entries}), entries_of(entries))
+    taps = {query: item(scored, query)["target_tap"] for query in ("pinned", "both", "named", "homonym", "none")}
+    assert taps == {"pinned": "a/a", "both": "(several)", "named": "b/b", "homonym": "(several)", "none": None}
+    assert metric(scored, "hit@1", "target_tap", "a/a")["value"] == 1.0
+    assert metric(scored, "hit@1", "target_tap", "(several)")["n_items"] == 2
+    assert metric(scored, "hit@1", "target_tap", "(none)")["value"] is None
+
+
 def test_what_became_of_the_words_is_kept(scored: Scored) -> None:
     assert item(scored, "any")["unknown_words"] == ["zzz"]
     assert item(scored, "lost")["unknown_words"] == []
@@ -263,7 +297,7 @@ def test_every_measure_stands_in_every_cell_once(scored: Scored) -> None:
         "irrelevant": set(map(str, MAIN)),
         "unmodified": set(map(str, MAIN)),
     }
-    assert {row["facet"] for row in rows if row["treatment"] != "removed"} == {"all"}
+    assert {row["facet_value"] for row in rows if row["treatment"] != "removed"} == {"*"}
     assert {row["facet"] for row in rows} == {"all", *FACETS}
 
 

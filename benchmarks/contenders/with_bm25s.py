@@ -1,0 +1,58 @@
+# /// script
+# requires-python = "==3.11.*"
+# dependencies = [
+#   "bm25s==0.3.16", "llvmlite==0.50.0", "numba==0.68.1", "numpy==2.4.6", "orjson==3.13.0", "pyarrow==25.0.1",
+#   "PyStemmer==3.1.0", "tqdm==4.67.3",
+# ]
+# ///
+"""bm25s: its own tokenizer without a stemmer, and the numba back end, as its documentation has it for speed."""
+
+from __future__ import annotations
+
+from measuring import DEPTH, Entries, Ready, Shown, Work, main
+
+
+def function() -> Ready:
+    """Words cut by the function `bm25s.tokenize`."""
+    import bm25s
+
+    ranker = bm25s.BM25(backend="numba")
+    ranker.compile(activate_numba=True)  # once: each ranker compiles for itself
+
+    def ready(entries: Entries) -> Work:
+        def work() -> Shown:
+            ranker.index(bm25s.tokenize(entries.texts, stopwords="en", show_progress=False), show_progress=False)
+            asked = bm25s.tokenize(entries.queries, stopwords="en", show_progress=False)
+            depth = min(DEPTH, len(entries.texts))
+            rows, scores = ranker.retrieve(asked, k=depth, n_threads=1, show_progress=False)
+            return lambda: [best[score > 0].tolist() for best, score in zip(rows, scores, strict=True)]
+
+        return work
+
+    return ready
+
+
+def tokenizer() -> Ready:
+    """Words cut by the class `Tokenizer`, which hands on numbers and no words."""
+    import bm25s
+    from bm25s.tokenization import Tokenizer
+
+    ranker = bm25s.BM25(backend="numba")
+    ranker.compile(activate_numba=True)
+
+    def ready(entries: Entries) -> Work:
+        def work() -> Shown:
+            cutter = Tokenizer(stopwords="en", stemmer=None)
+            ranker.index(cutter.tokenize(entries.texts, return_as="tuple", show_progress=False), show_progress=False)
+            asked = cutter.tokenize(entries.queries, update_vocab=False, show_progress=False)
+            depth = min(DEPTH, len(entries.texts))
+            rows, scores = ranker.retrieve(asked, k=depth, n_threads=1, show_progress=False)
+            return lambda: [best[score > 0].tolist() for best, score in zip(rows, scores, strict=True)]
+
+        return work
+
+    return ready
+
+
+if __name__ == "__main__":
+    main({"function": function, "tokenizer": tokenizer}, ["bm25s", "numba", "numpy"])

@@ -1,0 +1,56 @@
+"""Who is measured at what. A contest more is a row more here and a task more in a contender's program."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Contender(NamedTuple):
+    """A library doing a task in one of its ways."""
+
+    name: str
+    program: str
+    """File in ``contenders/``."""
+    task: str
+    largest: int | None = None
+    """Entries above which it is not run, because it would take too long; None where it always is."""
+
+
+class Contest(NamedTuple):
+    """Contenders at the same work. The first is the one that the others are compared with."""
+
+    title: str
+    contenders: tuple[Contender, ...]
+
+
+CONTESTS: dict[str, Contest] = {
+    "ranking": Contest(
+        "From text to ranked lists: 100 entries for each question, tokenizing of entries and questions counted",
+        (
+            Contender("assay, `ascii`", "with_assay.py", "ascii"),
+            Contender("assay, `unicode`", "with_assay.py", "unicode"),
+            Contender("bm25s, `tokenize`", "with_bm25s.py", "function"),
+            Contender("bm25s, `Tokenizer`", "with_bm25s.py", "tokenizer"),
+            Contender("rank_bm25, words", "with_rank_bm25.py", "words", largest=20_000),
+            Contender("rank_bm25, `split`", "with_rank_bm25.py", "split", largest=20_000),
+        ),
+    ),
+    "minhash": Contest(
+        "From text to MinHash signatures: 128 permutations over shingles of five words",
+        (
+            Contender("assay", "with_assay.py", "minhash"),
+            Contender("daft, `minhash`", "with_daft.py", "expression"),
+            Contender("gaoya, insertion", "with_gaoya.py", "insert"),
+            Contender("rensa, `RMinHash`", "with_rensa.py", "matrix"),
+            Contender("datasketch, `bulk`, xxhash", "with_datasketch.py", "bulk"),
+            Contender("datasketch, `update`", "with_datasketch.py", "update", largest=5_000),
+        ),
+    ),
+    "lsh": Contest(
+        "From signatures of distinct bodies to all pairs that share a band: 16 bands of 8 rows",
+        (
+            Contender("assay", "with_assay.py", "lsh"),
+            Contender("datasketch, `MinHashLSH`", "with_datasketch.py", "lsh"),
+        ),
+    ),
+}
