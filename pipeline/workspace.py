@@ -96,7 +96,9 @@ class Workspace:
         noted = self.night.position()
         if noted is None:
             noted = results_position(self.settings.ledger_url)
-            self.night.note(LedgerRead(position=noted))
+            # Nothing is noted of a night that is over: its notes would be left behind.
+            if self.night.is_running:
+                self.night.note(LedgerRead(position=noted))
         return noted
 
     def golden_sets(self) -> list[GoldenSet]:

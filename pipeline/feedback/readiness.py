@@ -14,12 +14,14 @@ from pipeline.golden.items import GoldenItem, Popularity
 from pipeline.golden.resolve import ResolvedSet
 from pipeline.judgments.resolution import Grades
 from pipeline.records import Record, Table
+from pipeline.scoring.failures import RIGHT
 
 Verdict = Literal["pass", "warn", "fail"]
 Demand = Literal[
     "question_types",
     "popularity",
     "not_answerable",
+    "answerable_now",
     "false_premise",
     "provenance",
     "judged@10",
@@ -146,6 +148,13 @@ def _judged(items: Sequence[GoldenItem], grades: Grades, pools: Mapping[str, Col
     share = sum(known.values()) / pooled if pooled else None
     says = f"{sum(known.values())} of {pooled} classes among the first ten of all engines are judged"
     yield _Found("judged@10", _met(pooled > 0 and not unjudged), share, "1", says, unjudged)
+    now = [
+        item.query_id
+        for item in items
+        if not item.answerable and any(each.grade >= RIGHT for each in grades.get(item.query_id, {}).values())
+    ]
+    says = f"{len(now)} items without an answer have a class judged {RIGHT} or more in this corpus"
+    yield _Found("answerable_now", _met(not now), float(len(now)), "0", says, now)
     no_zero = [query_id for query_id in answerable if all(each.grade for each in grades.get(query_id, {}).values())]
     says = f"{len(answerable) - len(no_zero)} of {len(answerable)} answerable items have one"
     value = float(len(answerable) - len(no_zero))

@@ -282,6 +282,11 @@ class Night:
         """Note the run that came out."""
         self.note(Outcome(run_id=run_id))
 
+    @property
+    def is_running(self) -> bool:
+        """Whether it has notes: it has begun, and is not closed yet."""
+        return self._notes.exists()
+
     def position(self) -> int | None:
         """Return the position of the ledger that was noted; None where none was yet."""
         noted = self._noted(LedgerRead)

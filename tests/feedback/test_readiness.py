@@ -73,6 +73,13 @@ def test_judgments_are_demanded_over_what_all_engines_show() -> None:
     assert (whole["judged@10"].verdict, whole["grade_0"].verdict) == ("pass", "pass")
 
 
+def test_an_item_without_an_answer_that_has_one_now_is_an_alarm() -> None:
+    grade = ResolvedGrade(2, "human", "1")
+    found = check(rows(5), {"Q4": {"new": grade}, "Q0": {"a": grade}})["answerable_now"]
+    assert (found.verdict, found.ids) == ("fail", ["Q4"])
+    assert check(rows(5), {"Q4": {"new": grade._replace(grade=1)}})["answerable_now"].verdict == "pass"
+
+
 def test_questions_that_are_nearly_one_are_named() -> None:
     long = "how do I move a commit of mine to another branch without losing anything at all please"
     given = rows(3)
