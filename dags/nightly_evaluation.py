@@ -134,7 +134,7 @@ def nightly_evaluation() -> None:
         get_current_context()["engine"] = engine  # type: ignore[typeddict-unknown-key]
         return orchestration.evaluate(get_current_context(), night, engine)
 
-    @task(trigger_rule="none_failed", doc_md="Enters failures into the queue. By hand: `assay run`.")
+    @task(trigger_rule="none_failed", doc_md="Enters failures into the queue. By hand: `assay feedback fill`.")
     def feedback(night: str) -> None:
         from pipeline import orchestration
 

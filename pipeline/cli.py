@@ -472,6 +472,19 @@ By = Annotated[str, Parameter(name="--by", help="Who does it, and answers for it
 FailureId = Annotated[str, Parameter(name="ID", help="Id of the failure, or its last digits.")]
 
 
+@feedback_app.command(name="fill")
+def feedback_fill(*, options: Options = Options()) -> None:
+    """Enter the failures of the stored scores into the queue, as the night does.
+
+    Example: assay feedback fill
+    """
+    with _opened(options) as workspace:
+        at = stages.place(workspace)
+        done = stages.feedback(workspace, at.corpus, at.grouped, at.sets)
+    said = f"{done.failures} failures, {done.new} of them new."
+    _print(options, done._asdict(), lambda: show_line(said))
+
+
 @feedback_app.command(name="list")
 def feedback_list(
     *,

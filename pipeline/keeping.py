@@ -49,7 +49,7 @@ def golden_set(workspace: Workspace, name: str) -> GoldenSet:
     sets = {golden.name: golden for golden in workspace.golden_sets()}
     if name not in sets:
         listed = ", ".join(sorted(sets)) or "none"
-        raise BadInput([Fault("golden set", f"none is called {name!r}", f"name one of: {listed}")])
+        raise BadInput([Fault("golden set", f"no golden set is called {name!r}", f"name one of: {listed}")])
     return sets[name]
 
 

@@ -42,15 +42,16 @@ def fill_queue(
         MissingArtifact: an engine has not scored a set yet.
     """
     started = time.monotonic()
-    inputs: Facts = {"run": run_id, "scores": score_keys(workspace, corpus, grouped, sets)}
+    reads_the_past = workspace.settings.config.as_of >= 0
+    scores = score_keys(workspace, corpus, grouped, sets)
+    inputs: Facts = {"run": run_id, "scores": scores, "entered": not reads_the_past}
     file = sqlite_file(workspace.settings.ledger_url)
     done = workspace.store.find(FEEDBACK, inputs)
-    as_of = workspace.settings.config.as_of >= 0
-    if as_of or (done is not None and (file is None or file.exists())):
+    if done is not None and (reads_the_past or file is None or file.exists()):
         workspace.note(FEEDBACK, run_id[:12], "store", time.monotonic() - started)
         return Filled(0, 0)
     failures = _failures(workspace, corpus, grouped, sets, run_id)
-    new = _write(workspace, corpus, grouped, sets, failures)
+    new = 0 if reads_the_past else _write(workspace, corpus, grouped, sets, failures)
     if done is None:
         workspace.store.write(FEEDBACK, inputs, {}, {"failures": len(failures)})
     detail = f"{new:,} of {len(failures):,} failures are new"

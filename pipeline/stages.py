@@ -86,6 +86,8 @@ from pipeline.workspace import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from pipeline.promotion import Filled
+
 
 class StepDoc(NamedTuple):
     """A row of the table of steps in the README."""
@@ -110,7 +112,7 @@ STEPS = (
     StepDoc("score", "hits, golden sets, clusters", "rankings, items, metrics, and what moves them", "assay score"),
     StepDoc("checks", "entries, golden sets", "that another package scores a sample alike", "assay checks"),
     StepDoc("known-items", "indices, entries", "how often a name alone finds its content", "assay checks"),
-    StepDoc("feedback", "scores", "failures that are new, into the ledger", "assay run"),
+    StepDoc("feedback", "scores", "failures that are new, into the ledger", "assay feedback fill"),
     StepDoc("feed", "all of these", "the published run and its report", "assay run"),
 )
 """The steps of a night, in order: what each reads and writes, and the command that repeats it."""
@@ -602,7 +604,7 @@ def check(workspace: Workspace, at: Place) -> tuple[Artifact, list[Artifact]]:
     return held, [known_items(workspace, at.corpus, at.grouped, engine) for engine in workspace.settings.running]
 
 
-def feedback(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> None:
+def feedback(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> Filled:
     """Enter the failures into the queue, once for a run.
 
     Reads ``outcomes`` and ``rankings``. Writes into the ledger: failures that are new, and what exemplars say.
@@ -612,7 +614,7 @@ def feedback(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequ
     """
     from pipeline.promotion import fill_queue
 
-    fill_queue(workspace, corpus, grouped, sets, run_id_of(identity_of(workspace, corpus, sets)))
+    return fill_queue(workspace, corpus, grouped, sets, run_id_of(identity_of(workspace, corpus, sets)))
 
 
 def publish(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> Published:

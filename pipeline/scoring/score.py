@@ -189,7 +189,7 @@ def _listed(
     }
     for score in scores:
         hits = _collapsed(rankings.get(score.item.query_id, ()))
-        listed = [Listed(hit.class_id, hit.slug, length[hit.tap, hit.path]) for hit in hits]
+        listed = [Listed(hit.class_id, hit.slug, length.get((hit.tap, hit.path), len(hit.slug))) for hit in hits]
         yield RankedItem(score, listed, [hit.score for hit in hits])
 
 
