@@ -27,7 +27,7 @@ help:  ## Show this list
 
 .venv/.installed: .uv/bin/uv pyproject.toml uv.lock
 	.uv/bin/uv sync --frozen --all-extras --compile-bytecode --python .uv/bin/python
-	$(BIN)/python -c 'import pipeline.classes.kernel, pipeline.engines.kernel'  # compiles the kernels once
+	$(BIN)/python -c 'import pipeline.classes.kernel, pipeline.engines.kernel, pipeline.falloff.kernel'  # compiles the kernels once
 	@touch $@
 
 build/examples/.built: .venv/.installed examples/build.py $(shell find examples/taps -type f 2>/dev/null | sed 's/ /\\ /g')

@@ -14,7 +14,10 @@ from cyclopts import App, CycloptsError, Parameter
 
 from pipeline import __version__, stages
 from pipeline.config import PATHS, ClassRule, Config, Overrides, load, variable_of
-from pipeline.errors import BadInput, Fault
+from pipeline.duplicates import Section, check_exact
+from pipeline.duplicates import decide as decide_cluster
+from pipeline.duplicates import duplicates as find_duplicates
+from pipeline.errors import BadInput, Fault, Unsound
 from pipeline.explain import explain as find_explanation
 from pipeline.export import export as write_export
 from pipeline.feedback.queue import State
@@ -31,6 +34,9 @@ from pipeline.terminal import (
     not_run_as_json,
     out,
     show_checks,
+    show_choice,
+    show_duplicates,
+    show_exact,
     show_explained,
     show_line,
     show_night,
@@ -646,6 +652,57 @@ def explain(
     with _opened(options) as workspace:
         explained = find_explanation(workspace, wanted, run, hits)
     _print(options, explained.model_dump(), lambda: show_explained(explained))
+
+
+@app.command(name="duplicates")
+def duplicates_of(
+    *,
+    run: Run = None,
+    by: Annotated[Section | None, Parameter(help="The one section to show; all unless named.")] = None,
+    limit: Annotated[
+        int | None,
+        Parameter(help="Rows of each section, and pairs on each side; 15 unless given, all with --json."),
+    ] = None,
+    draw: Annotated[
+        int | None, Parameter(help="Draw the pairs by this seed, in place of those nearest to the threshold.")
+    ] = None,
+    exact: Annotated[
+        bool,
+        Parameter(
+            help="Join all pairs of bodies anew and hold the clusters against that; exit 1 where more than 0.2% of the "
+            "bodies are astray.",
+            negative=(),
+        ),
+    ] = False,
+    decide: Annotated[
+        str | None,
+        Parameter(name="--decide", help="Id of a cluster: print the lines that decide about it, for the decisions."),
+    ] = None,
+    options: Options = Options(),
+) -> None:
+    """Show what of a published run is a copy of what: by tap and name, families, clusters, pairs, golden names.
+
+    Example: assay duplicates --by pairs --limit 5
+    """
+    if limit is not None and limit < 1:
+        raise BadInput([Fault("--limit", f"{limit} is no number of rows", "give 1 or more")])
+    with _opened(options) as workspace:
+        if exact:
+            check = check_exact(workspace, run)
+            _print(options, check.model_dump(), lambda: show_exact(check))
+            if not check.sound:
+                what = f"{check.astray:,} of {check.compared:,} bodies are astray from the exact join"
+                raise Unsound(f"run {check.run_id[:12]}: {what}; report it, with the run's tap list")
+        elif decide is not None:
+            choice = decide_cluster(workspace, decide, run)
+            _print(options, choice._asdict(), lambda: show_choice(choice))
+        else:
+            most = limit if limit is not None or options.json else _ROWS
+            found = find_duplicates(workspace, run, by, most, draw)
+            _print(options, found.model_dump(), lambda: show_duplicates(found))
+
+
+_ROWS = 15
 
 
 @app.command

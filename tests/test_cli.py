@@ -19,10 +19,23 @@ from tests.conftest import PROJECT, Ended
 Assay = Callable[..., Ended]
 
 COMMANDS = [
-    *("run", "snapshot", "catalog", "classes", "rank", "score", "explain", "export", "worksheet", "checks"),
+    *(
+        "run",
+        "snapshot",
+        "catalog",
+        "classes",
+        "rank",
+        "score",
+        "explain",
+        "export",
+        "worksheet",
+        "checks",
+        "duplicates",
+    ),
     *("taps check", "taps relock", "taps refresh", "taps import", "schemas"),
-    *("golden freeze", "golden check", "golden export", "golden import", "qrels import", "qrels export"),
-    *("feedback add", "feedback fill", "feedback list"),
+    *("golden freeze", "golden check", "golden export", "qrels export"),
+    # What they add makes another run of the next one, so they come last.
+    *("feedback add", "feedback fill", "feedback list", "qrels import", "golden import"),
 ]
 OF_THE_QUEUE = ["qrels add", "feedback correct", "feedback reject", "feedback promote"]
 """Commands that name something that is found only in a run; tests/test_feedback_loop.py gives them."""

@@ -119,14 +119,14 @@ class Bm25Retriever:
         known = [word for word, term in terms.items() if term.df > 0]
         number = {word: place for place, word in enumerate(known)}
         postings = self._corpus.gather([terms[word] for word in known])
-        idf = np.array([self._idf(terms[word].df) for word in known], np.float64)
+        weights = np.array([idf(self._corpus.entries, terms[word].df) for word in known], np.float64)
         norms = self._corpus.norms(self._options.k1, self._options.b)
         for query, query_words in zip(queries, asked, strict=True):
             unknown = [word for word in dict.fromkeys(query_words) if terms[word].df == 0]
             used = dict.fromkeys(stand_ins.get(word, word) for word in query_words)
             chosen = np.array([number[word] for word in used if word in number], np.int64)
             scores = np.zeros(self._corpus.entries, np.float64)
-            kernel.add_scores(scores, chosen, *postings, idf, norms, self._options.k1)
+            kernel.add_scores(scores, chosen, *postings, weights, norms, self._options.k1)
             entries = np.flatnonzero(scores > 0)
             replaced = tuple(Replacement(word, stand_ins[word]) for word in unknown if word in stand_ins)
             yield Answer(query.query_id, entries, scores[entries], tuple(unknown), replaced, not query_words)
@@ -149,5 +149,7 @@ class Bm25Retriever:
             if frequency
         }
 
-    def _idf(self, df: int) -> float:
-        return math.log(1.0 + (self._corpus.entries - df + 0.5) / (df + 0.5))
+
+def idf(entries: int, df: int) -> float:
+    """Return the IDF of a word that ``df`` of so many entries hold."""
+    return math.log(1.0 + (entries - df + 0.5) / (df + 0.5))

@@ -11,9 +11,8 @@ scores: a corpus of one or two entries answers little or nothing. That is the me
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field, JsonValue
@@ -106,7 +105,8 @@ class OkapiRetriever:
         known = {word: term for word, term in terms.items() if term.df > 0}
         number = {word: place for place, word in enumerate(known)}
         postings = self._corpus.gather(list(known.values()))
-        idf = self._floored([term.df for term in known.values()])
+        df = [term.df for term in known.values()]
+        idf = np.array(floored(self._corpus.entries, df, self._options.epsilon, self._corpus.frequencies), np.float64)
         norms = self._corpus.norms(self._options.k1, self._options.b)
         for query in asked:
             scores = np.zeros(self._corpus.entries, np.float64)
@@ -114,18 +114,36 @@ class OkapiRetriever:
             kernel.add_scores(scores, chosen, *postings, idf, norms, self._options.k1)
             yield scores, tuple(word for word in dict.fromkeys(query) if word not in number)
 
-    def _floored(self, df: Sequence[int]) -> NDArray[np.float64]:
-        import numpy as np
 
-        plain = [self._idf(each) for each in df]
-        floor = self._options.epsilon * self._mean_idf() if min(plain, default=0.0) < 0 else 0.0
-        return np.array([floor if idf < 0 else idf for idf in plain], np.float64)
+def idf(entries: int, df: int) -> float:
+    """Return the IDF of a word that ``df`` of so many entries hold, before it is floored."""
+    return math.log(entries - df + 0.5) - math.log(df + 0.5)
 
-    def _mean_idf(self) -> float:
-        """Return the mean IDF over the vocabulary, before any is floored."""
-        words_by_df = self._corpus.frequencies().tolist()
-        each = (itertools.repeat(self._idf(df), count) for df, count in enumerate(words_by_df) if df and count)
-        return math.fsum(itertools.chain.from_iterable(each)) / int(sum(words_by_df[1:]))
 
-    def _idf(self, df: int) -> float:
-        return math.log(self._corpus.entries - df + 0.5) - math.log(df + 0.5)
+def floored(
+    entries: int, df: Sequence[int], epsilon: float, words_by_df: Callable[[], NDArray[np.int64]]
+) -> list[float]:
+    """Return the IDF of words, floored.
+
+    Args:
+        entries: entries of the corpus.
+        df: how many of them hold each word, 1 or more.
+        epsilon: share of the mean IDF that a word in most entries gets.
+        words_by_df: gives for each df from 0 on how many words of the corpus have it; called only where it is needed.
+    """
+    plain = [idf(entries, each) for each in df]
+    floor = epsilon * mean_idf(entries, words_by_df()) if min(plain, default=0.0) < 0 else 0.0
+    return [floor if each < 0 else each for each in plain]
+
+
+def mean_idf(entries: int, words_by_df: NDArray[np.int64]) -> float:
+    """Return the mean IDF over the vocabulary, before any is floored.
+
+    The sum is exactly rounded, as that of ``math.fsum``: in whole numbers, which a division rounds once.
+    """
+    counts = [(df, count) for df, count in enumerate(words_by_df.tolist()) if df and count]
+    ratios = [(idf(entries, df).as_integer_ratio(), count) for df, count in counts]
+    scale = max(below for (_, below), _ in ratios)  # powers of 2, so the largest is a multiple of all
+    total: int = sum(count * above * (scale // below) for (above, below), count in ratios)
+    words: int = sum(count for _, count in counts)
+    return (total / scale) / words
