@@ -157,6 +157,11 @@ def corpus(workspace: Workspace) -> Corpus:
     taps = in_order(workspace.settings.tap_list())
     catalogs = tuple(find_catalog(workspace, tap) for tap in taps)
     verdict([checked(tap, made, _ok(tap)) for tap, made in zip(taps, catalogs, strict=True)])
+    return put_together(workspace, taps, catalogs)
+
+
+def put_together(workspace: Workspace, taps: Sequence[Tap], catalogs: Sequence[Artifact]) -> Corpus:
+    """Return the corpus of some taps, each with a pin, in byte order of their names, and their catalogues."""
     pinned = corpus_digest(taps)
 
     def make() -> Made:
@@ -164,7 +169,7 @@ def corpus(workspace: Workspace) -> Corpus:
         return {}, {"digest": pinned, "taps": len(taps), "entries": entries}
 
     made = workspace.once(CORPUS, pinned[:12], corpus_inputs(taps, catalogs), make)
-    return Corpus(made, pinned, taps, catalogs)
+    return Corpus(made, pinned, tuple(taps), tuple(catalogs))
 
 
 def classes(workspace: Workspace, corpus: Corpus) -> Artifact:

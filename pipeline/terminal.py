@@ -471,6 +471,8 @@ def show_proposal(proposal: PinProposal, written: str | None) -> None:
             show_line(f"{tap.tap}: {tap.state}: {tap.reason}")
         elif tap.not_compared:
             show_line(f"{tap.tap}: not compared: {tap.not_compared}")
+    if proposal.near_duplicates is not None and proposal.near_duplicates.said:
+        show_line(f"Near-duplicates: {proposal.near_duplicates.said}.")
     if proposal.golden is None:
         show_line(f"Golden rows: not checked: {proposal.golden_not_checked}")
     elif proposal.golden:
