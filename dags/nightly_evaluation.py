@@ -134,6 +134,12 @@ def nightly_evaluation() -> None:
         get_current_context()["engine"] = engine  # type: ignore[typeddict-unknown-key]
         return orchestration.evaluate(get_current_context(), night, engine)
 
+    @task(trigger_rule="none_failed", doc_md="Enters failures into the queue. By hand: `assay feedback fill`.")
+    def feedback(night: str) -> None:
+        from pipeline import orchestration
+
+        orchestration.feedback(get_current_context(), night)
+
     # After the engines, since a night that fails here is one to look into, and their work is kept.
     @task(
         trigger_rule="none_failed",
@@ -167,12 +173,13 @@ def nightly_evaluation() -> None:
     joined = clusters(night)
     engines = resolve(night)
     scored = evaluate.partial(night=night).expand(engine=engines)
+    queued = feedback(night)
     checked = checks(night)
     published = publish(night)
     taken >> whole >> grouped >> engines
     whole >> shards
     signed >> joined >> engines
-    scored >> checked >> published >> close_night(night)
+    scored >> checked >> queued >> published >> close_night(night)
 
 
 nightly = nightly_evaluation()

@@ -40,6 +40,7 @@ from pipeline.workspace import (
     identity_of,
     options_of,
     read,
+    readiness_of,
 )
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ def run_files(
     tables["checks"] = with_run_id(read(workspace, find_checks(workspace, corpus, sets), "checks.parquet"), run_id)
     known = find_known_items(workspace, corpus, grouped)
     tables["known_items"] = with_run_id(_joined(workspace, known, RUN_TABLES["known_items"]), run_id)
+    ready = [row for golden in sets for row in readiness_of(workspace, corpus, grouped, golden)]
+    tables["readiness"] = with_run_id(RUN_TABLES["readiness"].from_rows(ready), run_id)
     page = render(tables)
     files = {f"{name}.parquet": parquet_bytes(table) for name, table in tables.items()}
     return {**files, "report.html": page.html, **page.images}

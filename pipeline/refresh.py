@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.errors import BadInput, Fault
-from pipeline.golden.items import GoldenSet, read_golden_set
+from pipeline.golden.items import GoldenSet
 from pipeline.reports.proposal import (
     Counts,
     MovedEntry,
@@ -99,7 +99,7 @@ def refresh(workspace: Workspace, write: Path | None = None) -> Refreshed:
     taps = read_tap_list(workspace.settings.tap_file, need_pins=False)
     if write is not None:
         _demand_target(taps, write)
-    sets = [read_golden_set(path) for path in workspace.settings.golden_files]
+    sets = workspace.golden_sets()
     with ThreadPoolExecutor(workspace.settings.config.threads) as pool:
         heads = list(pool.map(partial(read_heads, workspace, taps), taps.taps))
     faults = list(duplicates(taps.path, (each.kept.tap if each.kept else each.tap for each in heads)))
