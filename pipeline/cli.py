@@ -17,6 +17,7 @@ from pipeline.config import PATHS, ClassRule, Config, Overrides, load, variable_
 from pipeline.duplicates import Section, check_exact
 from pipeline.duplicates import decide as decide_cluster
 from pipeline.duplicates import duplicates as find_duplicates
+from pipeline.duplicates import group as find_group
 from pipeline.errors import BadInput, Fault, Unsound
 from pipeline.explain import explain as find_explanation
 from pipeline.export import export as write_export
@@ -38,6 +39,7 @@ from pipeline.terminal import (
     show_duplicates,
     show_exact,
     show_explained,
+    show_group,
     show_line,
     show_night,
     show_not_run,
@@ -674,9 +676,16 @@ def duplicates_of(
             negative=(),
         ),
     ] = False,
+    cluster: Annotated[
+        str | None,
+        Parameter(
+            help="One cluster or family, by the first digits of its id or an entry `tap::path` of it: its bodies, "
+            "and the words in which every two of them differ."
+        ),
+    ] = None,
     decide: Annotated[
         str | None,
-        Parameter(name="--decide", help="Id of a cluster: print the lines that decide about it, for the decisions."),
+        Parameter(name="--decide", help="The same: print the lines that decide about it, for the decisions."),
     ] = None,
     options: Options = Options(),
 ) -> None:
@@ -693,6 +702,9 @@ def duplicates_of(
             if not check.sound:
                 what = f"{check.astray:,} of {check.compared:,} bodies are astray from the exact join"
                 raise Unsound(f"run {check.run_id[:12]}: {what}; report it, with the run's tap list")
+        elif cluster is not None:
+            one = find_group(workspace, cluster, run, limit if limit is not None or options.json else _ROWS)
+            _print(options, one.model_dump(), lambda: show_group(one))
         elif decide is not None:
             choice = decide_cluster(workspace, decide, run)
             _print(options, choice._asdict(), lambda: show_choice(choice))

@@ -15,7 +15,7 @@ from pipeline.reports.duplication import TABLES, Duplicates, Duplication, PairVi
 from pipeline.reports.duplication import drawn as drawn_pairs
 from pipeline.reports.duplication import first_of_each_side as first_of_each
 from pipeline.reports.feed import NearDuplicateFacts, find_run, lineage_files, read_run, run_folder
-from pipeline.reports.reading import rows_of
+from pipeline.reports.reading import Row, rows_of, text_of
 from pipeline.workspace import Workspace, read
 
 if TYPE_CHECKING:
@@ -52,6 +52,39 @@ class ExactCheck(Record):
     def sound(self) -> bool:
         """Whether no more bodies are astray than may be."""
         return self.astray_share <= MOST_ASTRAY
+
+
+class GroupMember(Record):
+    """A distinct body of a cluster or family."""
+
+    number: int = Field(description="What pairs call it: 1, 2, ... in the order of its first entry, by tap and path.")
+    body: str = Field(description="Digest of the body.")
+    entries: list[str] = Field(description="Every entry that has it, as `tap::path`, by tap and path.")
+    names: list[str] = Field(description="Their slugs, each once.")
+
+
+class GroupPair(Record):
+    """Two bodies of a cluster or family."""
+
+    left: int = Field(description="Number of the one.")
+    right: int = Field(description="Number of the other, the larger one.")
+    similarity: float = Field(description="Exact Jaccard similarity.")
+    words: list[WordRun] = Field(description="Each difference with some shared words around it.")
+
+
+class Group(Record):
+    """A near-duplicate cluster or a template family with all that a person needs to decide about it."""
+
+    run_id: str = Field(description="The run.")
+    kind: Literal["cluster", "family"] = Field(description="What it is.")
+    id: str = Field(description="Its id.")
+    reading: str = Field(description="How a cluster is read: copies, family or vetoed; of a family always family.")
+    near_threshold: float = Field(description="Similarity from which the run joined bodies.")
+    members: list[GroupMember] = Field(description="Its distinct bodies.")
+    pairs: list[GroupPair] | None = Field(
+        description="Every pair of them, the least alike first; null where the store no longer holds a body."
+    )
+    left_out: int = Field(description="Pairs that a limit leaves out.")
 
 
 class Choice(NamedTuple):
@@ -151,25 +184,145 @@ def decide(workspace: Workspace, cluster: str, run: str | None = None) -> Choice
 
     Args:
         workspace: where the feed lies.
-        cluster: the first digits of the cluster's id.
+        cluster: the first digits of the id of a cluster or family, or an entry `tap::path` of it.
         run: the run that has it; the one published last unless given.
 
     Raises:
-        BadInput: there is no such run, or not one cluster has an id that begins so.
+        BadInput: there is no such run, or not one cluster or family is meant.
         MissingArtifact: nothing was published yet.
     """
-    _, tables = _tables(workspace, run)
-    members = rows_of(tables["near_duplicate_members"])
-    found = sorted({str(row["cluster_id"]) for row in members if str(row["cluster_id"]).startswith(cluster)})
-    if len(found) != 1:
-        what = f"{len(found)} clusters have ids that begin so" if found else "no cluster has an id that begins so"
-        todo = "give more digits" if found else "take an id that `assay duplicates --by cluster` shows"
-        raise BadInput([Fault(f"cluster {cluster!r}", what, todo)])
-    mine = sorted((row for row in members if row["cluster_id"] == found[0]), key=lambda row: str(row["body_sha256"]))
+    run_id, tables = _tables(workspace, run)
+    mine = _members(workspace, run_id, tables, cluster).rows
     bodies: list[JsonValue] = [f"class:{row['body_sha256']}" for row in mine]
     note = one_line("; ".join(f"{row['tap']}::{row['path_text']}" for row in mine))
     decision: dict[str, JsonValue] = {"bodies": bodies, "by": "", "note": note}
     return Choice({"same": True, **decision}, {"same": False, **decision})
+
+
+def group(workspace: Workspace, wanted: str, run: str | None = None, most: int | None = None) -> Group:
+    """Return one cluster or family: its bodies, and how every two of them differ.
+
+    Args:
+        workspace: where the feed lies, and the bodies.
+        wanted: the first digits of its id, or an entry `tap::path` of it.
+        run: the run that has it; the one published last unless given.
+        most: pairs that are returned, the least alike; all unless given.
+
+    Raises:
+        BadInput: there is no such run, or not one cluster or family is meant.
+        MissingArtifact: nothing was published yet.
+    """
+    run_id, tables = _tables(workspace, run)
+    found = _members(workspace, run_id, tables, wanted)
+    entries = _entries_of(tables["entries"], [text_of(row, "body_sha256") for row in found.rows])
+    ordered = sorted(entries, key=lambda body: entries[body][0])
+    pairs = _pairs_of(_bodies(workspace, ordered), ordered, most)
+    clusters = {text_of(row, "cluster_id"): row for row in rows_of(tables["near_duplicate_clusters"])}
+    return Group(
+        run_id=run_id,
+        kind=found.kind,
+        id=found.id,
+        reading="family" if found.kind == "family" else text_of(clusters[found.id], "reading"),
+        near_threshold=_configured(tables).threshold,
+        members=[
+            GroupMember(
+                number=number,
+                body=body,
+                entries=[f"{entry.tap}::{entry.path_text}" for entry in entries[body]],
+                names=sorted({entry.slug for entry in entries[body]}),
+            )
+            for number, body in enumerate(ordered, 1)
+        ],
+        pairs=pairs,
+        left_out=0 if pairs is None else len(ordered) * (len(ordered) - 1) // 2 - len(pairs),
+    )
+
+
+class _Members(NamedTuple):
+    kind: Literal["cluster", "family"]
+    id: str
+    rows: list[Row]
+    """One a body, by digest."""
+
+
+def _members(workspace: Workspace, run_id: str, tables: Mapping[str, pa.Table], wanted: str) -> _Members:
+    """Return the one cluster or family that is meant by the first digits of its id, or by one of its entries."""
+    families = read_run(workspace.store, run_id, ["template_family_members"])["template_family_members"]
+    found: dict[tuple[Literal["cluster", "family"], str], list[Row]] = {}
+    for kind, table in (("cluster", tables["near_duplicate_members"]), ("family", families)):
+        for row in rows_of(table):
+            found.setdefault((kind, text_of(row, f"{kind}_id")), []).append(row)
+    bodies = _bodies_at(tables["entries"], wanted) if "::" in wanted else None
+    meant = [
+        key
+        for key, rows in found.items()
+        if (key[1].startswith(wanted) if bodies is None else any(row["body_sha256"] in bodies for row in rows))
+    ]
+    if bodies is not None:  # one body may be in a cluster and in a family: the cluster is what a decision is about
+        meant = sorted(meant)[:1]
+    if len(meant) != 1:
+        what = f"{len(meant)} clusters or families of run {run_id[:12]} have ids that begin so"
+        if not meant:
+            what = f"no cluster and no family of run {run_id[:12]} has an id that begins so, or such an entry"
+        shown = "`assay duplicates`, its report or its table near_duplicate_clusters shows"
+        todo = "give more digits" if meant else f"take an id that {shown}, or an entry as tap::path"
+        raise BadInput([Fault(f"cluster {wanted!r}", what, todo)])
+    (kind, id) = meant[0]
+    return _Members(kind, id, sorted(found[kind, id], key=lambda row: text_of(row, "body_sha256")))
+
+
+class _Place(NamedTuple):
+    tap: str
+    path: bytes
+    path_text: str
+    slug: str
+
+
+def _bodies_at(entries: pa.Table, wanted: str) -> set[str]:
+    import pyarrow.compute as pc
+
+    tap, _, path = wanted.partition("::")
+    there = entries.filter(pc.and_(pc.equal(entries["tap"], tap), pc.equal(entries["path_text"], path)))
+    return set(there["body_sha256"].to_pylist())
+
+
+def _entries_of(entries: pa.Table, bodies: Sequence[str]) -> dict[str, list[_Place]]:
+    """Return the entries that have each of some bodies, by tap and path."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    mine = entries.filter(pc.is_in(entries["body_sha256"], pa.array(bodies, pa.string())))
+    columns = (mine[name].to_pylist() for name in ("body_sha256", *_Place._fields))
+    found: dict[str, list[_Place]] = {}
+    for body, *place in sorted(zip(*columns, strict=True)):
+        found.setdefault(body, []).append(_Place(*place))
+    return found
+
+
+def _pairs_of(texts: Mapping[str, str], ordered: Sequence[str], most: int | None) -> list[GroupPair] | None:
+    """Return the pairs of some bodies, the least alike first; None where the text of one is not there."""
+    if len(texts) < len(ordered):
+        return None
+    import numpy as np
+    import pyarrow as pa
+
+    from pipeline.classes.similarity import jaccard
+    from pipeline.classes.wordings import worded
+
+    column = pa.array([texts[body] for body in ordered], pa.large_string())
+    rows = np.stack(np.triu_indices(len(ordered), 1), axis=1).astype(np.int64)
+    alike = sorted(zip(jaccard(column, rows).tolist(), rows.tolist(), strict=True))
+    return [
+        GroupPair(
+            left=left + 1,
+            right=right + 1,
+            similarity=similarity,
+            words=[
+                WordRun(side=run.side, text=run.text) for run in worded(texts[ordered[left]], texts[ordered[right]])
+            ],
+        )
+        for similarity, (left, right) in alike[:most]
+    ]
 
 
 def _tables(workspace: Workspace, run: str | None) -> tuple[str, dict[str, pa.Table]]:

@@ -20,7 +20,7 @@ from rich.text import Text
 from pipeline.checks import CheckRow
 from pipeline.checks.known import KnownItemsRow
 from pipeline.classes.wordings import MARKS
-from pipeline.duplicates import MOST_ASTRAY, Choice, ExactCheck
+from pipeline.duplicates import MOST_ASTRAY, Choice, ExactCheck, Group
 from pipeline.errors import AssayError, one_line
 from pipeline.reports.duplication import (
     Became,
@@ -43,6 +43,7 @@ from pipeline.reports.explained import (
 )
 from pipeline.reports.feed import NightRow, NightStep, Step
 from pipeline.reports.proposal import PinProposal, RowChange, TapChange
+from pipeline.reports.reading import counted
 from pipeline.stages import Headline, Published
 from pipeline.taps.snapshot import TapState
 
@@ -325,13 +326,26 @@ def show_duplicates(found: Duplicates) -> None:
 
 
 def _show_copies(taps: Sequence[TapCopies], left_out: int | None) -> None:
-    head = ("tap", "entries", "mirrors\ninside", "of earlier\ntaps", "near\ninside", "near, of\nearlier", "copies")
+    head = (
+        "tap",
+        "entries",
+        "mirrors\ninside",
+        "of earlier\ntaps",
+        "near\ninside",
+        "near, of\nearlier",
+        "copies",
+        "both\nsides",
+    )
     rows = [
-        [row.tap, row.entries, row.mirrors_inside, row.mirrors_of_earlier, row.near_inside, row.near_of_earlier, share]
+        [row.tap, row.entries, row.mirrors_inside, row.mirrors_of_earlier, row.near_inside, row.near_of_earlier]
+        + ["–" if share is None else f"{share:.0%}" for share in (row.share, row.both_sides)]
         for row in taps
-        for share in ["–" if row.share is None else f"{row.share:.0%}"]
     ]
     _show_section("Copies, by tap", head, rows, left_out)
+    if rows:
+        show_line(
+            "Copies: of an entry that comes earlier by tap and path. Both sides: of any, as in the report's chart."
+        )
 
 
 def _show_families(families: Sequence[FamilyView], left_out: int | None) -> None:
@@ -443,6 +457,27 @@ def show_exact(check: ExactCheck) -> None:
             ["bodies astray", f"{check.astray:,} ({check.astray_share:.3%}; at most {MOST_ASTRAY:.1%})"],
         ],
     )
+
+
+def show_group(found: Group) -> None:
+    """Print one cluster or family: its bodies, then its pairs with the words in which they differ."""
+    read_as = "" if found.kind == "family" else f", read as {found.reading}"
+    bodies = counted(len(found.members), "distinct body")
+    show_line(f"{found.kind} {found.id[:12]} of run {found.run_id[:12]}: {bodies}{read_as}")
+    for member in found.members:
+        show_line(f"  {member.number}  {', '.join(member.names)}  class:{member.body[:12]}")
+        for entry in member.entries:
+            show_line(f"       {entry}")
+    out.print()
+    if found.pairs is None:
+        show_line("The bodies are in the store no more; `assay run` with the run's tap list brings them back.")
+    for pair in found.pairs or ():
+        side = "" if pair.similarity >= found.near_threshold else f", below the threshold of {found.near_threshold}"
+        out.print(f"{pair.left} and {pair.right}: {pair.similarity:.4f}{side}", style="bold")
+        out.print(_worded(pair.words, out.is_terminal and not out.no_color))
+        out.print()
+    _show_left_out("pairs", found.left_out)
+    show_line(f"`assay duplicates --decide {found.id[:12]}` prints the lines that decide about it.")
 
 
 def show_choice(choice: Choice) -> None:

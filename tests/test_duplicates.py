@@ -85,6 +85,49 @@ def test_the_taps_count_what_the_published_tables_hold(duplicates: Duplicates, f
     assert sum(row["near_inside"] + row["near_of_earlier"] for row in found.values()) > 0
 
 
+def test_the_share_of_both_sides_is_that_of_the_chart(duplicates: Duplicates, finished: Path) -> None:
+    entries = table(finished, "entries")
+    copies = {row["cluster_id"] for row in table(finished, "near_duplicate_clusters") if row["reading"] == "copies"}
+    content = [row["cluster_id"] if row["cluster_id"] in copies else row["class_id"] for row in entries]
+    for row in duplicates("--by", "tap", "--json").json["taps"]:
+        mine = [one for one, entry in zip(content, entries, strict=True) if entry["tap"] == row["tap"]]
+        assert row["both_sides"] == (sum(content.count(one) > 1 for one in mine) / len(mine) if mine else None)
+
+
+def test_one_cluster_or_family_is_shown_whole(duplicates: Duplicates, finished: Path) -> None:
+    for kind, name in (("cluster", "near_duplicate_members"), ("family", "template_family_members")):
+        wanted = table(finished, name)[0][f"{kind}_id"]
+        members = [row for row in table(finished, name) if row[f"{kind}_id"] == wanted]
+        found = duplicates("--cluster", wanted[:12], "--json").json
+        assert (found["kind"], found["id"]) == (kind, wanted)
+        assert sorted(member["body"] for member in found["members"]) == sorted(row["body_sha256"] for row in members)
+        assert sum(len(member["entries"]) for member in found["members"]) == sum(row["entries"] for row in members)
+        alike = [pair["similarity"] for pair in found["pairs"]]
+        assert len(alike) == len(members) * (len(members) - 1) // 2 and alike == sorted(alike)
+        assert all(any(run["side"] != "both" for run in pair["words"]) for pair in found["pairs"])
+
+
+def test_the_pairs_of_a_cluster_have_the_similarities_of_the_run(duplicates: Duplicates, finished: Path) -> None:
+    cluster = table(finished, "near_duplicate_clusters")[0]
+    found = duplicates("--cluster", f"{cluster['tap']}::{cluster['path_text']}", "--json").json
+    assert found["id"] == cluster["cluster_id"] and found["reading"] == cluster["reading"]
+    assert found["pairs"][0]["similarity"] == cluster["lowest_similarity"]
+    number = {member["body"]: member["number"] for member in found["members"]}
+    of = {(pair["left"], pair["right"]): pair["similarity"] for pair in found["pairs"]}
+    kept = [pair for pair in table(finished, "near_pairs") if {pair["left_body"], pair["right_body"]} <= set(number)]
+    assert kept
+    for pair in kept:
+        left, right = sorted((number[pair["left_body"]], number[pair["right_body"]]))
+        assert of[left, right] == pair["similarity"]
+
+
+def test_a_cluster_whose_bodies_are_gone_still_names_its_entries(duplicates: Duplicates, stored: Path) -> None:
+    shutil.rmtree(stored / "store" / "catalog")
+    cluster = table(stored, "near_duplicate_clusters")[0]
+    ended = duplicates("--cluster", cluster["cluster_id"], store=stored)
+    assert ended.exit_code == 0 and cluster["path_text"] in ended.out and "in the store no more" in ended.out
+
+
 def test_a_limit_says_what_it_leaves_out(duplicates: Duplicates) -> None:
     whole, cut = duplicates("--json").json, duplicates("--json", "--limit", 2).json
     assert cut["names"] == whole["names"][:2]
@@ -92,7 +135,9 @@ def test_a_limit_says_what_it_leaves_out(duplicates: Duplicates) -> None:
     assert f"and {len(whole['names']) - 2:,} more" in duplicates("--by", "name", "--limit", 2).out
 
 
-@pytest.mark.parametrize("words", [("--limit", 0), ("--run", "0" * 12), ("--by", "colour"), ("--decide", "zz")])
+@pytest.mark.parametrize(
+    "words", [("--limit", 0), ("--run", "0" * 12), ("--by", "colour"), ("--decide", "zz"), ("--cluster", "zz")]
+)
 def test_what_cannot_be_meant_is_refused_in_one_line(duplicates: Duplicates, words: tuple[object, ...]) -> None:
     ended = duplicates(*words)
     assert ended.exit_code == 2 and ended.err.count("\n") == 1 and ended.out == ""
@@ -125,7 +170,8 @@ def test_nothing_that_a_registry_wrote_steers_the_terminal(duplicates: Duplicate
     rewrite(stored, "near_duplicate_members", lambda row: {"path_text": hostile, "tap": hostile})
     shutil.rmtree(stored / "store" / "catalog")
     cluster = table(stored, "near_duplicate_clusters")[0]["cluster_id"]
-    for ended in (duplicates(store=stored), duplicates("--decide", cluster, store=stored)):
+    shown = (duplicates("--cluster", cluster, store=stored), duplicates("--decide", cluster, store=stored))
+    for ended in (duplicates(store=stored), *shown):
         assert ended.exit_code == 0
         assert "\\x1b" in ended.out and "[bold]x" in ended.out
         assert all(char.isprintable() or char == "\n" for char in ended.out)

@@ -41,6 +41,10 @@ class TapCopies(Record):
     near_inside: int = Field(description="No mirrors, but in a cluster of copies with an earlier entry of the tap.")
     near_of_earlier: int = Field(description="The same with an entry of an earlier tap, and none here.")
     share: float | None = Field(description="Share of its entries that are any of these; null without entries.")
+    both_sides: float | None = Field(
+        description="Share of its entries whose content stands in another entry too, or nearly, earlier or later; "
+        "null without entries."
+    )
 
     @property
     def mirrors(self) -> int:
@@ -210,8 +214,10 @@ class Duplication:
             elif before:
                 found[entry.tap]["near_inside" if entry.tap in before else "near_of_earlier"] += 1
             before.add(entry.tap)
+        elsewhere = self._elsewhere()
         rows = (
-            _tap_copies(text_of(row, "tap"), count_of(row, "entries"), found) for row in rows_of(self._tables["taps"])
+            _tap_copies(text_of(row, "tap"), count_of(row, "entries"), found, elsewhere)
+            for row in rows_of(self._tables["taps"])
         )
         return sorted(rows, key=lambda row: (-(row.share or 0.0), row.tap.encode()))
 
@@ -221,6 +227,11 @@ class Duplication:
         groups = Counter(self._become(entry) for entry in self._entries)
         alone = (entry for entry in self._entries if sizes[entry.class_id] == 1)
         return Counter(entry.tap for entry in alone if groups[self._become(entry)] > 1)
+
+    def _elsewhere(self) -> Counter[str]:
+        """Return, by tap, how many entries have content that another has too, or nearly."""
+        groups = Counter(self._become(entry) for entry in self._entries)
+        return Counter(entry.tap for entry in self._entries if groups[self._become(entry)] > 1)
 
     def names(self) -> list[NameCopies]:
         """Return every name that stands for more than one content class, by classes, the most first."""
@@ -349,7 +360,7 @@ class _Entry(NamedTuple):
     cluster_id: str | None
 
 
-def _tap_copies(tap: str, entries: int, found: Mapping[str, Counter[str]]) -> TapCopies:
+def _tap_copies(tap: str, entries: int, found: Mapping[str, Counter[str]], elsewhere: Mapping[str, int]) -> TapCopies:
     counts = found.get(tap, Counter())
     return TapCopies(
         tap=tap,
@@ -359,6 +370,7 @@ def _tap_copies(tap: str, entries: int, found: Mapping[str, Counter[str]]) -> Ta
         near_inside=counts["near_inside"],
         near_of_earlier=counts["near_of_earlier"],
         share=counts.total() / entries if entries else None,
+        both_sides=elsewhere.get(tap, 0) / entries if entries else None,
     )
 
 
