@@ -26,12 +26,12 @@ from pipeline.importing import import_taps
 from pipeline.refresh import refresh
 from pipeline.relock import relock
 from pipeline.reports.feed import Night, NightRow
+from pipeline.reports.reading import counted
 from pipeline.taps.snapshot import verdict
 from pipeline.terminal import (
     Watch,
     as_json,
     err,
-    headline_table,
     not_run_as_json,
     out,
     show_checks,
@@ -40,6 +40,7 @@ from pipeline.terminal import (
     show_exact,
     show_explained,
     show_group,
+    show_headline,
     show_line,
     show_night,
     show_not_run,
@@ -64,8 +65,8 @@ app = App(
     version=__version__,
     help="Measure retrieval over registries of agent skills, so that the number can be trusted.",
     help_epilogue=(
-        "Exit codes: 0 done; 1 drift, a missing pin, a tap that is gone or invalid; 2 bad input; "
-        "75 an outage, try again later."
+        "Exit codes: 0 done; 1 drift, a missing pin, a tap that is gone or invalid, a check that fails, or a fault of "
+        "Assay itself; 2 bad input; 75 an outage, try again later; 130 stopped by Ctrl-C."
     ),
 )
 taps_app = App(name="taps", help="Check and maintain the tap list.")
@@ -278,7 +279,7 @@ def score(
     headline = stages.headline_of([artifact for _, _, artifact in made])
 
     def people() -> None:
-        out.print(headline_table(headline))
+        show_headline(headline)
         show_not_run(not_run)
 
     _print(options, [*(row.model_dump() for row in headline), *not_run_as_json(not_run)], people)
@@ -366,7 +367,7 @@ def golden_freeze(name: SetName, *, options: Options = Options()) -> None:
     with _opened(options) as workspace:
         golden = golden_set(workspace, name)
     machine = {"golden_set": name, "digest": golden.digest, "items": len(golden.items), "superseded": golden.superseded}
-    _print(options, machine, lambda: show_line(f"{name}@{golden.digest} {len(golden.items)} items"))
+    _print(options, machine, lambda: show_line(f"{name}@{golden.digest} {counted(len(golden.items), 'item')}"))
 
 
 @golden_app.command(name="check")
@@ -404,7 +405,7 @@ def golden_import(
 
     with _opened(options) as workspace:
         done = import_items(workspace, name, file)
-    said = f"{name}: {done.added} rows added, {done.known} were there already."
+    said = f"{name}: {counted(done.added, 'row')} added, {done.known} were there already."
     _print(options, {"golden_set": name, **done._asdict()}, lambda: show_line(said))
 
 
@@ -460,7 +461,7 @@ def qrels_import(
 
     with _opened(options) as workspace:
         added = import_judgments(workspace, file, form, annotator)
-    _print(options, {"added": added}, lambda: show_line(f"{added} judgments added."))
+    _print(options, {"added": added}, lambda: show_line(f"{counted(added, 'judgment')} added."))
 
 
 @qrels_app.command(name="export")
@@ -489,7 +490,7 @@ def feedback_fill(*, options: Options = Options()) -> None:
     with _opened(options) as workspace:
         at = stages.place(workspace)
         done = stages.feedback(workspace, at.corpus, at.grouped, at.sets)
-    said = f"{done.failures} failures, {done.new} of them new."
+    said = f"{counted(done.failures, 'failure')}, {done.new} of them new."
     _print(options, done._asdict(), lambda: show_line(said))
 
 
@@ -774,7 +775,7 @@ def taps_refresh(
 
 @taps_app.command(name="import")
 def taps_import(
-    file: Annotated[Path, Parameter(help="Text rows `owner/repo [sha [entries]]`, or a plugin marketplace.json.")],
+    file: Annotated[Path, Parameter(help="Text rows `owner/repo [sha [entries [distinct]]]`, or a marketplace.json.")],
     *,
     output: Annotated[Path, Parameter(help="The tap list to write.")] = Path("taps.toml"),
     force: Annotated[bool, Parameter(help="Replace the file that is there.", negative=())] = False,
@@ -795,7 +796,7 @@ def taps_import(
     def people() -> None:
         if passed_over:
             show_rows("Passed over", ("plugin", "why"), [[each.plugin, each.reason] for each in passed_over])
-        show_line(f"{output}: {len(taps)} taps written, {len(passed_over)} plugins passed over.")
+        show_line(f"{output}: {counted(len(taps), 'tap')} written, {counted(len(passed_over), 'plugin')} passed over.")
 
     _print(Options(json=json), machine, people)
 

@@ -189,11 +189,11 @@ def load(overrides: Overrides | None = None, environ: Mapping[str, str] | None =
     return Settings(
         config=config,
         file=file,
-        store=Store(file.parent / config.store),
-        tap_file=file.parent / config.taps,
+        store=Store(plain(file.parent / config.store)),
+        tap_file=plain(file.parent / config.taps),
         golden_files=golden_files,
-        concept_file=file.parent / config.concepts if config.concepts else None,
-        decision_file=None if config.cluster_decisions is None else file.parent / config.cluster_decisions,
+        concept_file=plain(file.parent / config.concepts) if config.concepts else None,
+        decision_file=None if config.cluster_decisions is None else plain(file.parent / config.cluster_decisions),
         engines=engines,
         packages=packages,
         ledger_url=ledger_url,
@@ -258,7 +258,15 @@ def _file(overrides: Overrides, environ: Mapping[str, str]) -> Path:
         place, named = "", str(DEFAULT_FILE)
     if not named:
         raise BadInput([Fault(place, "is empty", "name a configuration file")])
-    return Path(named).absolute()
+    return plain(Path(named).absolute())
+
+
+def plain(path: Path) -> Path:
+    """Return a path without `..` where that names the same place, so that it reads well; behind a link it may not."""
+    if ".." not in path.parts or "\0" in str(path):
+        return path
+    short = os.path.normpath(path)
+    return Path(short) if os.path.realpath(short) == os.path.realpath(path) else path
 
 
 def _from_file(file: Path) -> dict[str, Any]:
@@ -395,7 +403,7 @@ def _golden_files(base: Path, golden: list[str], given: _Given) -> tuple[Path, .
     found: list[Path] = []
     where = ("golden",)
     for name in golden:
-        place = base / name
+        place = plain(base / name)
         if not name or "\0" in name:
             continue  # told already
         if place.is_dir():

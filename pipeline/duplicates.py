@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 Section = Literal["tap", "name", "family", "cluster", "pairs", "golden", "lineage"]
 """A section that can be shown alone."""
 
+Kind = Literal["cluster", "family"]
+"""What bodies can be together."""
+
 MOST_ASTRAY = 0.002
 """Share of the compared bodies that may stand in another cluster than by the exact join."""
 
@@ -76,7 +79,7 @@ class Group(Record):
     """A near-duplicate cluster or a template family with all that a person needs to decide about it."""
 
     run_id: str = Field(description="The run.")
-    kind: Literal["cluster", "family"] = Field(description="What it is.")
+    kind: Kind = Field(description="What it is.")
     id: str = Field(description="Its id.")
     reading: str = Field(description="How a cluster is read: copies, family or vetoed; of a family always family.")
     near_threshold: float = Field(description="Similarity from which the run joined bodies.")
@@ -239,7 +242,7 @@ def group(workspace: Workspace, wanted: str, run: str | None = None, most: int |
 
 
 class _Members(NamedTuple):
-    kind: Literal["cluster", "family"]
+    kind: Kind
     id: str
     rows: list[Row]
     """One a body, by digest."""
@@ -248,8 +251,9 @@ class _Members(NamedTuple):
 def _members(workspace: Workspace, run_id: str, tables: Mapping[str, pa.Table], wanted: str) -> _Members:
     """Return the one cluster or family that is meant by the first digits of its id, or by one of its entries."""
     families = read_run(workspace.store, run_id, ["template_family_members"])["template_family_members"]
-    found: dict[tuple[Literal["cluster", "family"], str], list[Row]] = {}
-    for kind, table in (("cluster", tables["near_duplicate_members"]), ("family", families)):
+    of: dict[Kind, pa.Table] = {"cluster": tables["near_duplicate_members"], "family": families}
+    found: dict[tuple[Kind, str], list[Row]] = {}
+    for kind, table in of.items():
         for row in rows_of(table):
             found.setdefault((kind, text_of(row, f"{kind}_id")), []).append(row)
     bodies = _bodies_at(tables["entries"], wanted) if "::" in wanted else None
@@ -258,7 +262,8 @@ def _members(workspace: Workspace, run_id: str, tables: Mapping[str, pa.Table], 
         for key, rows in found.items()
         if (key[1].startswith(wanted) if bodies is None else any(row["body_sha256"] in bodies for row in rows))
     ]
-    if bodies is not None:  # one body may be in a cluster and in a family: the cluster is what a decision is about
+    if bodies is not None or len({id for _, id in meant}) == 1:
+        # A body, or even all of them, may be a cluster and a family too; a decision is about the cluster.
         meant = sorted(meant)[:1]
     if len(meant) != 1:
         what = f"{len(meant)} clusters or families of run {run_id[:12]} have ids that begin so"

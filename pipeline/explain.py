@@ -56,6 +56,7 @@ def explain(workspace: Workspace, wanted: str, run: str | None = None, hits: int
             *(Found("run", found) for found in mine),
             *(Found("metric", found) for found in _if_long(wanted, published.metrics_like)),
         ],
+        str(store.feed),
     )
     if found.kind == "query":
         return published.explain_query(found.id, reproduction(workspace, published, wanted))
@@ -75,13 +76,16 @@ def _if_long(wanted: str, like: Callable[[str], list[str]]) -> list[str]:
     return like(wanted) if len(wanted) >= SHORTEST else []
 
 
-def _one_of(wanted: str, run_id: str, found: list[Found]) -> Found:
+def _one_of(wanted: str, run_id: str, found: list[Found], feed: str) -> Found:
     if len(found) == 1:
         return found[0]
     where = f"id {wanted!r}"
     if not found:
-        what = f"run {run_id[:12]} has no number and no question of this id"
-        todo = f"give at least {SHORTEST} digits of an id in its report, or name another run with --run"
+        what = f"run {run_id[:12]} of {feed} has no number and no question of this id"
+        todo = (
+            f"give at least {SHORTEST} digits of an id in its report; an id belongs to one run, so name another run "
+            "with --run, another store with --store"
+        )
         raise BadInput([Fault(where, what, todo)])
     listed = ", ".join(f"{one.kind} {one.id if one.kind == 'query' else one.id[:16]}" for one in found[:_MOST_LISTED])
     more = f" and {len(found) - _MOST_LISTED} more" if len(found) > _MOST_LISTED else ""
@@ -102,7 +106,8 @@ def reproduction(workspace: Workspace, published: Published, wanted: str) -> Rep
     """Return the command that makes the run again in an empty store, and explains ``wanted`` there.
 
     The options that it names are held against the run's identity before they are shown: from the same pins, golden
-    sets, options and versions follows the same id. What differs here is named in place of a command.
+    sets, options and versions follows the same id. What differs here is named in place of a command. The command reads
+    the configuration file and all that it names as they are then, so one that is kept may make another run later.
     """
     identity = json.loads(text_of(published.run, "configuration"))
     options = _overrides(workspace, identity)
@@ -174,16 +179,28 @@ def _identity_under(workspace: Workspace, options: Overrides) -> dict[str, JsonV
 
 
 def _differences(here: Mapping[str, JsonValue], run: Mapping[str, JsonValue]) -> Iterator[str]:
-    """Yield what makes two identities differ, the parts of each field one by one."""
+    """Yield what makes two identities differ, field by field, of each field the first few parts."""
     for field in sorted({*here, *run}):
-        mine, its = here.get(field), run.get(field)
-        if isinstance(mine, dict) and isinstance(its, dict):
-            for name in sorted({*mine, *its}):
-                if mine.get(name) != its.get(name):
-                    yield f"{field} {name}: {_said(mine.get(name))} here, {_said(its.get(name))} in the run"
-        elif mine != its:
-            yield f"{field}: {_said(mine)} here, {_said(its)} in the run"
+        lines = list(_parts_that_differ(field, here.get(field), run.get(field)))
+        yield from lines[:_MOST_PARTS]
+        if len(lines) > _MOST_PARTS:
+            yield f"{field}: {len(lines) - _MOST_PARTS} more differ"
+
+
+def _parts_that_differ(name: str, mine: JsonValue, its: JsonValue) -> Iterator[str]:
+    if isinstance(mine, dict) and isinstance(its, dict):
+        for part in sorted({*mine, *its}):
+            yield from _parts_that_differ(f"{name} {part}", mine.get(part), its.get(part))
+    elif mine != its:
+        yield f"{name}: {_said(mine)} here, {_said(its)} in the run"
+
+
+_MOST_PARTS = 3
+"""Parts of a field that are named: a tap list of another corpus would differ in every tap."""
+_MOST_CHARACTERS = 100
+"""Characters of a value that are shown: a digest, or a few options."""
 
 
 def _said(value: JsonValue) -> str:
-    return "none" if value is None else value if isinstance(value, str) else canonical_json(value)
+    text = "none" if value is None else value if isinstance(value, str) else canonical_json(value)
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 1]}…"

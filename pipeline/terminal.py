@@ -106,7 +106,7 @@ def show_night(published: Published, night: NightRow) -> None:
     steps = night.steps
     out.print(_steps_table(steps))
     _show_some([f"{each.stage} {each.subject}: {each.detail}" for each in night.details])
-    out.print(headline_table(published.headline))
+    show_headline(published.headline)
     show_not_run(published.not_run)
     show_checks(published.checks, published.known_items)
     made, served = sum(step.computed for step in steps), sum(step.served for step in steps)
@@ -145,6 +145,15 @@ def _steps_table(steps: Sequence[NightStep]) -> Table:
     return table
 
 
+def show_headline(headline: Sequence[Headline]) -> None:
+    """Print the headline measures, and what is counted beside them."""
+    out.print(headline_table(headline))
+    if headline:
+        show_line(
+            "Items are those that count. The n of the report counts clusters of related ones, so it may be smaller."
+        )
+
+
 def headline_table(headline: Iterable[Headline]) -> Table:
     """Return the headline measures as a table: for each golden set and engine, one row a grading."""
     names = ("recall@10", "hit@1", "mrr@100", "ndcg@10")
@@ -176,8 +185,7 @@ def show_not_run(reasons: Mapping[str, str]) -> None:
 def show_checks(checks: Iterable[CheckRow], known: Iterable[KnownItemsRow]) -> None:
     """Print what was held against other packages, and how often a name finds its content, a line each."""
     for row in checks:
-        worst = "nothing to compare" if row.worst_difference is None else f"at most {row.worst_difference:.1e} apart"
-        show_line(f"check   {row.check} of {row.subject} with {row.peer}: {row.detail}, {worst}")
+        show_line(f"check   {row.check} of {row.subject} with {row.peer}: {row.detail}, {_apart(row.worst_difference)}")
     for item in known:
         if item.value is None:
             show_line(f"names   {item.engine}: no {item.metric} by exact name: {item.reason}")
@@ -185,6 +193,12 @@ def show_checks(checks: Iterable[CheckRow], known: Iterable[KnownItemsRow]) -> N
         between = "" if item.ci_low is None else f" ({item.ci_low:.2f} to {item.ci_high:.2f})"
         of = f"n {item.n}, {item.n_ambiguous} of them ambiguous"
         show_line(f"names   {item.engine}: {item.metric} by exact name {item.value:.3f}{between}, {of}")
+
+
+def _apart(worst: float | None) -> str:
+    if worst is None:
+        return "nothing to compare"
+    return f"at most {worst:.1e} apart" if worst else "none of them apart"
 
 
 def not_run_as_json(reasons: Mapping[str, str]) -> list[dict[str, object]]:
@@ -254,7 +268,10 @@ def _shown(value: object) -> str:
 def _print_origin(origin: Origin) -> None:
     rows: dict[str, object] = {name: getattr(origin, name) for name in ("run_id", "corpus", "class_rule")}
     rows |= {name: getattr(origin, name) for name in ("taps", "entries", "classes")}
-    rows |= {f"golden set {golden.name}": f"{golden.digest}, {golden.items} items" for golden in origin.golden_sets}
+    rows |= {
+        f"golden set {golden.name}": f"{golden.digest}, {counted(golden.items, 'item')}"
+        for golden in origin.golden_sets
+    }
     rows |= {f"engine {engine.engine}": f"{engine.fingerprint} {engine.options}" for engine in origin.engines}
     _print_facts("Where it comes from", rows | {f"stage {each.stage}": each.version for each in origin.stages})
 
@@ -263,6 +280,11 @@ def _print_reproduction(reproduction: Reproduction) -> None:
     if reproduction.command is not None:
         out.print("To make it again, in a store of its own:\n")
         out.print(reproduction.command, markup=False)
+        out.print()
+        show_line(
+            "It reads the configuration file and what that names (golden sets, models, run files) as they are then. "
+            "Where one has changed, `assay explain` prints what differs in place of the command."
+        )
         out.print()
         return
     out.print("It cannot be made again from here; name the run's files with --config, --taps and --golden:")
@@ -350,7 +372,7 @@ def _show_copies(taps: Sequence[TapCopies], left_out: int | None) -> None:
 
 def _show_families(families: Sequence[FamilyView], left_out: int | None) -> None:
     for each in families:
-        counts = f"{each.bodies} bodies, {each.entries} entries, {each.taps} taps"
+        counts = ", ".join([counted(each.bodies, "body"), counted(each.entries, "entry"), counted(each.taps, "tap")])
         shared = f"{each.shared_words:.0%} of the words shared"
         show_line(f"family {each.family_id[:12]}: {counts}, {shared}: {_some(each.names)}")
         show_line(f"  slots: {_some(each.slots, ' | ') or 'none seen'}")
@@ -514,7 +536,7 @@ def show_proposal(proposal: PinProposal, written: str | None) -> None:
         _show_some([_golden_line(row) for row in proposal.golden])
     else:
         show_line("Golden rows: every one names what it named.")
-    show_line(f"{len(moving)} of {len(proposal.taps)} taps would get another pin.")
+    show_line(f"{len(moving)} of {counted(len(proposal.taps), 'tap')} would get another pin.")
     if written:
         show_line(f"written {written}")
 

@@ -38,7 +38,8 @@ def prepare(workspace: Workspace, name: str) -> Prepared:
     entries = read(workspace, grouped, "entries.parquet")
     resolved = resolve(golden, entries, concepts=mentioned(workspace, entries))
     ranks = _ranks(workspace, corpus, grouped, golden)
-    return Prepared(worksheet(resolved, entries, ranks), pinned_lines(resolved, entries, _written(golden)))
+    targets = {tap.name for tap in workspace.settings.tap_list().taps if tap.role == "target"}
+    return Prepared(worksheet(resolved, entries, ranks), pinned_lines(resolved, entries, _written(golden), targets))
 
 
 def _written(golden: GoldenSet) -> dict[int, dict[str, JsonValue]]:

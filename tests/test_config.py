@@ -36,6 +36,20 @@ def test_the_command_line_goes_before_the_environment_and_that_before_the_file(p
     assert load(Overrides(config=file, class_rule="blob"), environ).config.class_rule == "blob"
 
 
+def test_paths_read_without_dots_where_that_names_the_same_place(project: Path) -> None:
+    (project / "config").mkdir()
+    file = write(project / "config", 'store = "../kept"\ngolden = ["../golden"]\n')
+    settings = load(Overrides(config=file), {})
+    assert settings.store.root == project / "kept"
+    assert settings.golden_files == (project / "golden" / "one.jsonl",)
+    (project / "elsewhere" / "deep").mkdir(parents=True)
+    (project / "elsewhere" / "golden").symlink_to(project / "golden")
+    (project / "link").symlink_to(project / "elsewhere" / "deep")
+    write(project / "link", 'taps = "../taps.toml"\ngolden = ["../golden"]\n')
+    through = load(Overrides(config=project / "link" / "assay.toml"), {}).tap_file
+    assert through.resolve() == project / "elsewhere" / "taps.toml"
+
+
 def test_a_single_engine_option_goes_over_those_of_the_file(project: Path) -> None:
     file = project / "assay.toml"
     by_name = {"bm25": {"b": "0.5"}}

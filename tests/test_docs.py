@@ -11,6 +11,7 @@ import pytest
 
 from pipeline.golden.items import GoldenRow
 from pipeline.stages import STEPS
+from pipeline.tables import FEED_TABLES, RUN_TABLES
 from pipeline.workspace import STAGES
 from tests.conftest import PROJECT
 
@@ -32,6 +33,23 @@ def test_every_key_of_a_golden_row_is_documented_as_the_code_says() -> None:
     text = (PROJECT / "docs" / "golden-sets.md").read_text(encoding="utf-8")
     for name, field in GoldenRow.model_fields.items():
         assert f"| `{field.alias or name}` | {field.description} |" in text
+
+
+def test_every_table_of_the_feed_is_documented_in_the_order_of_the_code() -> None:
+    text = (PROJECT / "docs" / "feed.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == [*RUN_TABLES]
+    for name in FEED_TABLES.keys() - RUN_TABLES.keys():
+        assert f"table `{name}`" in text
+
+
+def test_every_file_of_the_feed_is_documented(finished: Path) -> None:
+    text = (PROJECT / "docs" / "feed.md").read_text(encoding="utf-8")
+    for path in (finished / "feed").rglob("*"):
+        if path.is_file() and path.parent.name.startswith("run="):
+            named = path.stem in RUN_TABLES if path.suffix == ".parquet" else path.suffix == ".png" or path.name in text
+            assert named, path.name
+        elif path.is_file():
+            assert path.name in text or f"`{path.parent.name}/" in text, path.name
 
 
 def test_the_table_of_steps_names_every_stage() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from pydantic import JsonValue
 
 from pipeline.reports.reading import metric_digest, metric_id
 from tests.conftest import Ended
@@ -161,6 +162,27 @@ def test_where_the_files_differ_from_the_run_no_command_is_printed_and_it_is_sai
     assert "It cannot be made again from here" in ended.out and "taps.toml" in ended.out
 
 
+def test_what_differs_in_many_places_is_named_in_a_few_lines() -> None:
+    from pipeline.explain import _differences
+
+    roles: dict[str, JsonValue] = {f"acme/{number}": "scale" for number in range(40)}
+    here: dict[str, JsonValue] = {"roles": roles, "options": {"bm25": {"k1": 1.2, "b": 0.75}}, "corpus": "a"}
+    run: dict[str, JsonValue] = {
+        "roles": {},
+        "options": {"bm25": {"k1": 0.9, "b": 0.75}, "dense": {"path": "x" * 500}},
+        "corpus": "a",
+    }
+    lines = list(_differences(here, run))
+    assert "options bm25 k1: 1.2 here, 0.9 in the run" in lines
+    assert [line for line in lines if line.startswith("roles")][-1] == "roles: 37 more differ"
+    assert len(lines) == 6 and max(map(len, lines)) < 200
+
+
+def test_the_command_is_shown_with_what_it_depends_on(explain: Explain, finished: Path) -> None:
+    shown = explain(metric_id(a_metric(finished))).out
+    assert "It reads the configuration file and what that names" in shown
+
+
 def test_a_run_is_explained_by_what_identifies_it(explain: Explain, finished: Path) -> None:
     (run,) = table(finished, "runs")
     found = explain(run["run_id"][:6], "--json").json
@@ -196,16 +218,17 @@ def test_an_id_that_begins_like_several_is_answered_with_the_list() -> None:
 
     found = [module.Found("metric", f"abcdef{digit}" + "0" * 57) for digit in range(3)]
     with pytest.raises(BadInput) as raised:
-        module._one_of("abcdef", "f" * 64, found)
+        module._one_of("abcdef", "f" * 64, found, "feed")
     assert all(one.id[:16] in str(raised.value) for one in found)
     assert "3 ids begin so" in str(raised.value)
 
 
 @pytest.mark.parametrize("wanted", ["ffffff", "abc", "no-such-question"])
-def test_an_id_of_nothing_is_refused_with_what_to_do(explain: Explain, wanted: str) -> None:
+def test_an_id_of_nothing_is_refused_with_what_to_do(explain: Explain, finished: Path, wanted: str) -> None:
     ended = explain(wanted)
     assert ended.exit_code == 2
     assert "has no number and no question of this id" in ended.err and "--run" in ended.err
+    assert str(finished / "feed") in ended.err
 
 
 def test_people_see_digests_command_items_and_hits(explain: Explain, finished: Path) -> None:

@@ -19,7 +19,7 @@ from pipeline.store import Stage
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CHECKS = Stage("checks", 2)
+CHECKS = Stage("checks", 3)
 
 
 class CheckRow(Record):
@@ -32,7 +32,9 @@ class CheckRow(Record):
     values: int = Field(description="Values that were compared.")
     worst_difference: float | None = Field(description="The largest difference; null where nothing was compared.")
     tolerance: float = Field(description="The largest difference that passes.")
-    passed: bool | None = Field(description="Whether every value is within the tolerance; null: none was compared.")
+    passed: bool | None = Field(
+        description="Whether every value is within the tolerance; null: none was compared, as `detail` says."
+    )
     detail: str = Field(description="What was compared, and what could not be.")
 
 

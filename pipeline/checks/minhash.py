@@ -54,7 +54,11 @@ def outcomes(check: str, peer: str, sample: Sample, engines: Mapping[str, Engine
         worst_difference=float((ours != theirs).any()) if fitting else None,
         tolerance=0.0,
         passed=differs.size == 0 if fitting else None,
-        detail=f"the minima of {len(fitting)} bodies, bit for bit: 1 where one differs",
+        detail=(
+            f"the minima of {len(fitting)} bodies, bit for bit: 1 where one differs"
+            if fitting
+            else f"no body of the sample has a word and at most {LONGEST:,} characters"
+        ),
     )
     wrong = [f"{fitting[place]['tap']}::{fitting[place]['path_text']}" for place in differs.tolist()]
     others = f" and {len(wrong) - 1} other bodies" if len(wrong) > 1 else ""

@@ -63,16 +63,18 @@ def _outcome(check: str, peer: str, sample: Sample, subject: str, engine: Okapi)
     compared = np.isfinite(theirs)
     differences = np.abs(np.where(compared, ours - theirs, 0.0))
     worst = float(differences.max(initial=0.0))
+    # Where no score of either side is above or below 0, as in a corpus of two entries, that they agree says nothing.
+    tells = bool((compared & ((ours != 0) | (theirs != 0))).any())
     row = CheckRow(
         check=check,
         subject=subject,
         peer=peer,
         entries=entries.num_rows,
-        values=int(compared.sum()),
-        worst_difference=worst if compared.any() else None,
+        values=int(compared.sum()) if tells else 0,
+        worst_difference=worst if tells else None,
         tolerance=TOLERANCE,
-        passed=bool(worst <= TOLERANCE) if compared.any() else None,
-        detail=_detail(sample, compared),
+        passed=bool(worst <= TOLERANCE) if tells else None,
+        detail=_detail(sample, compared, tells),
     )
     # `not <=` rather than `>`: a score of ours that is no number is a disagreement too.
     return Outcome(row, "" if worst <= TOLERANCE else _disagreement(sample, entries, ours, theirs, differences))
@@ -130,9 +132,12 @@ def weighed_words(options: OkapiOptions, slug: str, description: str | None, bod
     return [word for text, weight in weighed if weight > 0 for word in words(text, options.tokenizer) * weight]
 
 
-def _detail(sample: Sample, compared: NDArray[np.bool_]) -> str:
-    text = f"scores of {compared.shape[1]} entries for {len(sample.queries)} questions"
+def _detail(sample: Sample, compared: NDArray[np.bool_], tells: bool) -> str:
+    questions = "1 question" if len(sample.queries) == 1 else f"{len(sample.queries)} questions"
+    text = f"scores of {compared.shape[1]} entries for {questions}"
     without = int(compared.size - compared.sum())
+    if compared.any() and not tells:
+        return f"{text}; every one is 0 on both sides, so that none tells anything"
     return f"{text}; {without} not compared, for the package has no number for them" if without else text
 
 

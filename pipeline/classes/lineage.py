@@ -1,9 +1,10 @@
 """What became of entries and near-duplicate clusters between two corpora. Pure.
 
-An entry is born, gone, edited (another class at the same path) or moved (the same class at another path of its tap), as
-`pipeline.classes.moves` tells; and it has joined or left a cluster. A cluster's id is a digest of its members, so it
-changes whenever one comes or goes; its **lineage id** is carried on to the cluster that shares the most with it. Of two
-clusters that lay claim to one lineage id the larger overlap has it; the other goes by its own id.
+An entry is born, gone, edited (another class at the same path) or moved (the same class at another path of its tap),
+as `pipeline.classes.moves` tells. One whose class is another though its body is the same was not edited but regrouped:
+by a decision, or by another class rule. And it has joined or left a cluster. A cluster's id is a digest of its members,
+so it changes whenever one comes or goes; its **lineage id** is carried on to the cluster that shares the most with it.
+Of two clusters that lay claim to one lineage id the larger overlap has it; the other goes by its own id.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pipeline.store import digest
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Event = Literal["born", "gone", "edited", "moved", "joined", "left", "kept", "split", "merged"]
+Event = Literal["born", "gone", "edited", "regrouped", "moved", "joined", "left", "kept", "split", "merged"]
 Subject = Literal["entry", "cluster"]
 
 
@@ -30,8 +31,9 @@ class LineageRow(Record):
 
     subject: Subject = Field(description="`entry`, or `cluster`: a near-duplicate cluster.")
     event: Event = Field(
-        description="Of an entry: born, gone, edited (same path, another class), moved (same class, another path), "
-        "joined or left a cluster. Of a cluster: born, gone, kept (its lineage id is carried on), split, merged."
+        description="Of an entry: born, gone, edited (same path, another class), regrouped (the same, with the same "
+        "body: a decision, or the class rule), moved (same class, another path), joined or left a cluster. Of a "
+        "cluster: born, gone, kept (its lineage id is carried on), split, merged."
     )
     tap: str | None = Field(description="Tap of the entry; null for a cluster.")
     path: bytes | None = Field(description="Path of the entry, the present one where it has one.")
@@ -146,7 +148,8 @@ def _entry_rows(old: _Entries, new: _Entries) -> Iterator[LineageRow]:
         for path in found.gone:
             yield _row("gone", tap, path, old[tap, path], None)
         for path in found.edited:
-            yield _row("edited", tap, path, old[tap, path], new[tap, path])
+            was, now = old[tap, path], new[tap, path]
+            yield _row("regrouped" if was.body == now.body else "edited", tap, path, was, now)
         for before, after in found.moved:
             yield _row("moved", tap, after, old[tap, before], new[tap, after], path_before=before)
 

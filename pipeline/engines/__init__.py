@@ -248,7 +248,9 @@ def engine_class(kind: str, where: str, plugins: Plugins = NO_PLUGINS) -> Engine
     if kind in plugins:
         return plugins[kind].load()
     known = ", ".join(sorted({*ENGINES, *plugins}))
-    raise BadInput([Fault(where, f"no engine is called {kind!r}", f"use one of: {known}, or name one with kind = ")])
+    raise BadInput(
+        [Fault(where, f"no engine is called {kind!r}", f'use one of: {known}, or say which one it is: kind = "bm25"')]
+    )
 
 
 def fingerprint(engine: Engine, class_rule: str, corpus: str, others: Mapping[str, JsonValue] | None = None) -> str:

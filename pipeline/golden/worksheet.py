@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -84,6 +84,7 @@ class _Entry(NamedTuple):
     description: str | None
     locale: str | None
     alias_stub: bool
+    body_sha256: str
 
 
 def worksheet(resolved: ResolvedSet, entries: pa.Table, ranks: Ranks) -> Worksheet:
@@ -107,30 +108,61 @@ def worksheet(resolved: ResolvedSet, entries: pa.Table, ranks: Ranks) -> Workshe
     )
 
 
-def pinned_lines(resolved: ResolvedSet, entries: pa.Table, written: Mapping[int, Mapping[str, JsonValue]]) -> list[str]:
+def pinned_lines(
+    resolved: ResolvedSet,
+    entries: pa.Table,
+    written: Mapping[int, Mapping[str, JsonValue]],
+    targets: Collection[str] = frozenset(),
+) -> list[str]:
     """Return, as lines of JSON ready for the file, the rows that a lookup pins: as written, with their exemplars.
 
-    The exemplar of a class is its first entry of the relevant name, by tap and path. A row of several names gets
-    ``match: all``, as by name each of them is an item.
+    The exemplar of a class is its first entry of the relevant name in a tap of ``targets``, by tap and path. Where none
+    of them has one and several taps hold the class, it is the content itself, ``class:<body digest>``: which of them
+    came first nobody knows, and the first by name is often a collection of copies. Else it is the first entry of the
+    name. A row of several names gets ``match: all``, as by name each of them is an item.
 
     Args:
         resolved: the set, resolved among ``entries``.
         entries: the rows of the corpus.
         written: each row of the file as it stands there, by its line.
+        targets: taps that hold right answers.
     """
     pinnable = _pinnable(resolved)
     members = _members(entries, {class_id for one in pinnable for class_id in one.candidates})
+    alone = _of_one_class(entries, {entry.body_sha256 for found in members.values() for entry in found})
     lines = []
     for one in pinnable:
-        named = [
-            next(entry for entry in members[class_id] if entry.slug in one.item.relevant) for class_id in one.candidates
-        ]
-        found = [_identity(entry) for entry in sorted(named, key=lambda entry: one.item.relevant.index(entry.slug))]
+        named = {
+            class_id: [entry for entry in members[class_id] if entry.slug in one.item.relevant]
+            for class_id in one.candidates
+        }
+        in_order = sorted(named, key=lambda class_id: one.item.relevant.index(named[class_id][0].slug))
+        found = [_exemplar(named[class_id], members[class_id], targets, alone) for class_id in in_order]
         pins: dict[str, JsonValue] = (
             {"exemplar": found[0]} if len(found) == 1 else {"exemplar": [*found], "match": "all"}
         )
         lines.append(json.dumps({**written[one.item.line], **pins}, ensure_ascii=False))
     return lines
+
+
+def _exemplar(
+    named: Sequence[_Entry], members: Sequence[_Entry], targets: Collection[str], alone: Collection[str]
+) -> str:
+    """Return what names a class: an entry of the name in a target tap, the content where several taps hold it."""
+    first = next((entry for entry in named if entry.tap in targets), None)
+    if first is None and len({entry.tap for entry in members}) > 1 and named[0].body_sha256 in alone:
+        return f"class:{named[0].body_sha256}"
+    return _identity(first or named[0])
+
+
+def _of_one_class(entries: pa.Table, bodies: Iterable[str]) -> frozenset[str]:
+    """Return those of some bodies that stand in one class only; under some class rules a body may be in several."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    mine = entries.filter(pc.is_in(entries["body_sha256"], value_set=pa.array(sorted(bodies), pa.string())))
+    counts = mine.group_by("body_sha256").aggregate([("class_id", "count_distinct")])
+    return frozenset(counts.filter(pc.equal(counts["class_id_count_distinct"], 1))["body_sha256"].to_pylist())
 
 
 def _pinnable(resolved: ResolvedSet) -> list[Resolved]:

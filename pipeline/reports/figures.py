@@ -81,7 +81,8 @@ def _headline_figure(feed: Feed) -> Figure:
     return _figure(
         "headline",
         "Headline measures",
-        "Dots are means over questions, lines their 95% intervals. Hollow and grey: too few questions to rely on."
+        "Dots are means over questions, lines their 95% intervals, n clusters of related "
+        "questions. Hollow and grey: too few of them to rely on."
         if estimates
         else "No measure was computed.",
         dots(estimates, "mean over questions") if estimates else None,

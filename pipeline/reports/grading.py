@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pipeline.reports.reading import NOTHING, Feed, Row, count_of, counted, number_of, text_of
+from pipeline.reports.reading import NOTHING, Feed, Row, count_of, counted, number_of, rows_of, text_of
 
 VIEWS = ("by_name", "by_name_as_one", "all_pinned", "decided")
 EFFECTS = ("denominator_effect", "identity_effect", "judgment_effect", "shift")
 MOST_TAPS = 5
 MOST_ROWS = 30
+CUT = 10
+"""The rank of which it is said whether ties across it could move recall."""
 
 
 class Differing(NamedTuple):
@@ -75,7 +77,7 @@ def _trust(feed: Feed, golden_set: str, engine: str) -> Trust:
         lookups=len(lookups),
         differing=differing[:MOST_ROWS],
         more_differing=max(0, len(differing) - MOST_ROWS),
-        notes=_notes(items),
+        notes=_notes(items, _hanging_on_ties(feed, golden_set, engine, items)),
     )
 
 
@@ -115,13 +117,38 @@ def _tax(metric: str, taxes: Sequence[Row]) -> tuple[str, str, list[tuple[str, s
     return metric, NOTHING if whole is None else _shown(whole, "value"), listed, max(0, len(costly) - MOST_TAPS)
 
 
-def _notes(items: Sequence[Row]) -> str:
+def _hanging_on_ties(feed: Feed, golden_set: str, engine: str, items: Sequence[Row]) -> int:
+    """Count the rankings whose recall@10 hangs on the order of ties: an answer ties with another hit across rank 10."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    asked = [text_of(item, "query_id") for item in items if item["tied_at_10"] and item["scored"]]
+    hits = feed.rankings
+    mine = pc.and_(pc.equal(hits["golden_set"], golden_set), pc.equal(hits["engine"], engine))
+    mine = pc.and_(mine, pc.is_in(hits["query_id"], value_set=pa.array(asked, pa.string())))
+    tied: dict[str, list[Row]] = {}
+    for hit in rows_of(hits.filter(mine).select(["query_id", "rank", "score", "grade"])):
+        tied.setdefault(text_of(hit, "query_id"), []).append(hit)
+    return sum(len({_answers(hit) for hit in _across_ten(ranking)}) > 1 for ranking in tied.values())
+
+
+def _across_ten(ranking: Sequence[Row]) -> list[Row]:
+    scores = {hit["score"] for hit in ranking if hit["rank"] == CUT}
+    return [hit for hit in ranking if hit["score"] in scores]
+
+
+def _answers(hit: Row) -> bool:
+    return hit["grade"] is not None and count_of(hit, "grade") > 0
+
+
+def _notes(items: Sequence[Row], hanging: int) -> str:
     ties = {cut: sum(bool(item[f"tied_at_{cut}"]) for item in items) for cut in (1, 10, 100)}
     copies = sum(count_of(item, "other_language_hits") for item in items)
     asked = sum(count_of(item, "other_language_hits") > 0 for item in items)
     return (
         f"Equal scores straddle rank 1 in {counted(ties[1], 'ranking')}, rank 10 in {ties[10]:,} and rank 100 in "
-        f"{ties[100]:,}: what stands above the cut there is arbitrary. Among the first ten hits, {copies:,} are copies "
+        f"{ties[100]:,}; the names of tap and path order them. In {hanging:,} an answer ties with another content "
+        f"across rank 10, so that recall@10 hangs on that order. Among the first ten hits, {copies:,} are copies "
         f"in another language than the question's, in {counted(asked, 'ranking')}."
     )
 

@@ -185,7 +185,7 @@ def _checked(row: Row) -> Checked:
         subject=text_of(row, "subject"),
         peer=text_of(row, "peer"),
         detail=text_of(row, "detail"),
-        worst=NOTHING if worst is None else f"{worst:.1e}",
+        worst=NOTHING if worst is None else f"{worst:.1e}" if worst else "none",
         tolerance=f"{number_of(row, 'tolerance'):g}",
         outcome="nothing to compare" if row["passed"] is None else "passed" if row["passed"] else "failed",
     )

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from pipeline.errors import one_line
 from pipeline.records import Record
+from pipeline.reports.reading import counted
 from pipeline.taps.failures import State
 
 MOST_LISTED = 200
@@ -140,7 +141,7 @@ def as_markdown(proposal: PinProposal, diff: str | None) -> str:
 def _head(proposal: PinProposal) -> Iterator[str]:
     yield "# Proposed pins"
     yield ""
-    yield f"{len(proposal.changes)} of {len(proposal.taps)} taps would get another pin. Nothing was scored."
+    yield f"{len(proposal.changes)} of {counted(len(proposal.taps), 'tap')} would get another pin. Nothing was scored."
     yield ""
     yield "| corpus | digest | entries | content classes |"
     yield "|---|---|--:|--:|"

@@ -121,6 +121,12 @@ def test_what_the_package_has_no_number_for_is_told_and_not_passed() -> None:
     assert only(sample(ENTRIES), {"bm25-okapi": Okapi(OkapiOptions())}).passed is None
 
 
+def test_scores_that_are_all_0_on_both_sides_are_nothing_to_compare() -> None:
+    row = only(sample(ENTRIES, "nowhere"), {"bm25-okapi": Okapi(OkapiOptions())})
+    assert (row.values, row.worst_difference, row.passed, row.tolerance) == (0, None, None, okapi.TOLERANCE)
+    assert "every one is 0 on both sides" in row.detail
+
+
 def test_giants_do_not_make_the_night_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(okapi, "MOST_BYTES", 40)
     assert only(sample(ENTRIES, "gamma"), {"o": Okapi(OkapiOptions())}).entries == 3

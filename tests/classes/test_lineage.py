@@ -44,6 +44,13 @@ def test_entries_are_born_gone_edited_and_moved() -> None:
     assert told(lineage(corpus(a="1", b="2"), corpus(a="1"), {})) == [("gone", "b")]
 
 
+def test_an_entry_that_a_decision_put_into_another_class_was_not_edited() -> None:
+    before, after = corpus(a="1", b="2", c="3"), corpus(a="1", b="2", c="4")
+    joined = after.set_column(after.column_names.index("class_id"), "class_id", pa.array(["1", "1", "4"]))
+    assert told(lineage(before, joined, {})) == [("edited", "c"), ("regrouped", "b")]
+    assert told(lineage(joined, after, {})) == [("regrouped", "b")]
+
+
 def test_an_entry_joins_and_leaves_a_cluster_whose_id_goes_on() -> None:
     found = lineage(corpus(a="1 x", b="2 x", c="3"), corpus(a="1 y", b="2", c="3 y"), {})
     assert told(found) == [("kept", "x"), ("joined", "c", "x"), ("left", "b", "x")]

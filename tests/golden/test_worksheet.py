@@ -2,6 +2,7 @@ import json
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from pipeline.golden.resolve import ResolvedSet, resolve
@@ -81,6 +82,30 @@ def test_text_of_registries_marks_nothing_up_and_moves_no_cursor() -> None:
     assert "\x1b" not in text
     assert r"write a good message \| \<b\>now\</b\>" in text
     assert "1 rows pinned, 2 pinnable by lookup, 1 to be judged" in text
+
+
+@pytest.mark.parametrize(
+    ("targets", "exemplar"),
+    [
+        (set(), "class:" + "d" * 64),
+        ({"w"}, "w::d/SKILL.md"),
+        ({"t", "w"}, "t::d/SKILL.md"),
+        ({"x"}, "class:" + "d" * 64),
+    ],
+)
+def test_a_content_of_several_taps_is_pinned_where_its_answer_is_written_or_by_itself(
+    targets: set[str], exemplar: str
+) -> None:
+    copied = entries()
+    digests = pc.utf8_lower(copied["body_sha256"])
+    copied = copied.set_column(copied.column_names.index("body_sha256"), "body_sha256", digests)
+    copied = pa.concat_tables([copied, copied.set_column(0, "tap", pa.array(["w"] * copied.num_rows))])
+    rows: list[dict[str, object]] = [{"query": "tidy up", "relevant": ["rebase"]}]
+    written: dict[int, Any] = {1: rows[0]}
+    (line,) = pinned_lines(resolve(golden(rows), copied), copied, written, targets)
+    assert json.loads(line)["exemplar"] == exemplar
+    (again,) = resolve(golden([json.loads(line)]), copied).items
+    assert again.classes == ("D",)
 
 
 def test_the_rows_that_a_lookup_pins_are_ready_for_the_file() -> None:

@@ -229,7 +229,7 @@ def test_every_headline_measure_stands_there_with_interval_n_label_and_id(small_
     assert len(rows) == 8
     for row in rows:
         interval = f"{row['ci_low']:.3f}\N{EN DASH}{row['ci_high']:.3f}"
-        bound = f" · upper bound for {row['n_upper_bound']}" if row["n_upper_bound"] else ""
+        bound = f" · {row['n_upper_bound']} by an ambiguous name" if row["n_upper_bound"] else ""
         assert f"{row['value']:.3f} {interval} · n {row['n']} · {row['label']}{bound} {metric_id(row)}" in text
 
 
@@ -264,8 +264,24 @@ def test_every_figure_carries_its_id_as_an_anchor_and_the_page_says_what_it_is_f
     headline = [row for row in small_run["metrics"].to_pylist() if row["facet"] == "all" and row["metric"] in HEADLINE]
     assert {metric_id(row) for row in headline} < shown
     assert len(shown) > 15
-    (told,) = re.findall("assay explain ([0-9a-f]{8}) shows", plain(page))
-    assert told in shown
+    (told,) = re.findall("assay explain ([0-9a-f]{8}) --run ([0-9a-f]{12}) shows", plain(page))
+    assert told[0] in shown and small_run["runs"]["run_id"][0].as_py().startswith(told[1])
+
+
+def test_it_is_said_in_how_many_rankings_recall_hangs_on_the_order_of_ties(small_run: Tables) -> None:
+    tied = changed(small_run, "items", lambda row: {"tied_at_10": True})
+    apart = [int(found) for found in re.findall(r"In (\d+) an answer ties", plain(render(tied)))]
+    assert apart and set(apart) == {0}
+    same = changed(tied, "rankings", lambda row: {"score": 5.0})
+    hanging = 0
+    hits = small_run["rankings"].to_pylist()
+    for item in small_run["items"].to_pylist():
+        if item["grading"] == "row" and item["scored"]:
+            names = ("golden_set", "engine", "query_id")
+            mine = [hit for hit in hits if all(hit[name] == item[name] for name in names)]
+            hanging += len(mine) >= 10 and len({hit["grade"] == 1 for hit in mine}) == 2
+    assert hanging
+    assert sum(map(int, re.findall(r"In (\d+) an answer ties", plain(render(same))))) == hanging
 
 
 def test_the_failures_are_the_scored_items_without_a_right_answer_in_the_first_ten(
@@ -359,7 +375,9 @@ def test_clusters_families_and_pairs_are_shown_with_their_words(small_run: Table
     text = near_section(page)
     clusters = small_run["near_duplicate_clusters"].to_pylist()
     several = [row for row in clusters if len(row["names"]) > 1]
-    assert several and all(text.count(row["cluster_id"][:12]) == 2 for row in several)
+    families = [row["family_id"] for row in small_run["template_families"].to_pylist()]
+    ids = [*families, *(row["cluster_id"] for row in clusters), *(row["cluster_id"] for row in several)]
+    assert several and families and all(text.count(one[:12]) == ids.count(one) for one in ids)
     assert "not measured" in text
     pairs = small_run["near_pairs"].to_pylist()
     assert pairs and all(f"{row['similarity']:.4f} {row['side']}" in text for row in pairs)
