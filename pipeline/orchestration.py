@@ -137,8 +137,10 @@ def close_night(context: Context, night: str) -> None:
     run = context["dag_run"]
     logical = run.logical_date
     started = run.start_date or now()
+    # The value: the text of a member of an enumeration is its name in the code of Airflow.
+    trigger = str(getattr(run.run_type, "value", run.run_type))
     workspace.night.close(
-        started, now(), logical_date=None if logical is None else logical.isoformat(), trigger=str(run.run_type)
+        started, now(), logical_date=None if logical is None else logical.isoformat(), trigger=trigger
     )
 
 

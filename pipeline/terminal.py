@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import os
+import select
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Self
+from typing import Self, TextIO
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -47,8 +49,18 @@ from pipeline.reports.reading import counted
 from pipeline.stages import Headline, Published
 from pipeline.taps.snapshot import TapState
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(highlight=False, soft_wrap=True, stderr=True)
+
+
+class Terminal(Console):
+    """A console that leaves a reader who went away to `told_in_lines`."""
+
+    def on_broken_pipe(self) -> None:
+        """Let the error through."""
+        raise
+
+
+out = Terminal(highlight=False, soft_wrap=True)
+err = Terminal(highlight=False, soft_wrap=True, stderr=True)
 
 
 class Watch:
@@ -586,14 +598,20 @@ def as_json(published: Published, night: NightRow) -> dict[str, object]:
 
 @contextmanager
 def told_in_lines(debug: bool = False) -> Iterator[None]:
-    """End the program with the right exit code when something goes wrong, and say why in single lines."""
+    """End the program with the right exit code when something goes wrong, and say why in single lines.
+
+    Where whoever read the output went away, as ``head`` does, it ends without a word, as if the signal had ended it.
+    """
     try:
         yield
+        sys.stdout.flush()  # what waits in the buffer is written here, where it can still fail in order
     except AssayError as error:
         lines, exit_code = str(error).splitlines(), error.exit_code
     except KeyboardInterrupt:
         lines, exit_code = ["stopped; what was finished is kept, so the next run goes on from there"], 130
     except OSError as error:
+        if isinstance(error, BrokenPipeError) and _nobody_reads():
+            sys.exit(_SIGPIPE)
         lines, exit_code = [_outside(error)], 75 if error.errno in (errno.ENOSPC, errno.EDQUOT) else 2
     except Exception as error:
         text = f"{type(error).__name__}: {error}"
@@ -605,6 +623,30 @@ def told_in_lines(debug: bool = False) -> Iterator[None]:
     for line in lines:
         print(f"assay: {one_line(line)}", file=sys.stderr)
     sys.exit(exit_code)
+
+
+_SIGPIPE = 128 + 13
+"""What a shell says of a program that the signal ended."""
+
+
+def _nobody_reads() -> bool:
+    """Whether standard output or error is a pipe that nobody reads; if so, what still waits for it goes nowhere."""
+    broken = [stream for stream in (sys.stdout, sys.stderr) if _is_broken(stream)]
+    for stream in broken:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+    return bool(broken)
+
+
+def _is_broken(stream: TextIO) -> bool:
+    try:
+        descriptor = stream.fileno()
+    except OSError:  # no file at all, such as a buffer in memory
+        return False
+    asked = select.poll()
+    asked.register(descriptor, 0)
+    return any(events & (select.POLLERR | select.POLLHUP) for _, events in asked.poll(0))
 
 
 def _outside(error: OSError) -> str:

@@ -239,3 +239,13 @@ def test_a_worksheet_of_no_set_names_those_that_there_are(assay: Assay, config: 
     ended = assay("worksheet", "dfault", "--config", config, "--store", stored)
     assert ended.exit_code == 2
     assert "no golden set is called 'dfault'; name one of: default" in ended.err
+
+
+@pytest.mark.parametrize("words", [["--json"], []], ids=["json", "tables"])
+def test_a_reader_who_goes_away_ends_the_command_without_a_word(finished: Path, config: Path, words: list[str]) -> None:
+    command = [sys.executable, "-m", "pipeline.cli", "duplicates", "--config", config, "--store", finished, *words]
+    with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        said = process.stderr.read()
+    assert (process.returncode, said) == (128 + 13, b"")

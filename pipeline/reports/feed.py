@@ -177,7 +177,7 @@ class NightRow(Record):
     night: str = Field(description="Id of the night: its start and a random tail.")
     run_id: str | None = Field(description="The run that came out; null where none did.")
     logical_date: str | None = Field(description="The scheduler's date, UTC; null for runs without one.")
-    trigger: str = Field(description="`command`, or the scheduler's kind of run.")
+    trigger: str = Field(description="`command`, or the scheduler's kind of run, such as `scheduled` or `manual`.")
     started: str = Field(description="Start, UTC.")
     seconds: float = Field(description="Duration.")
     status: str = Field(description="`ok`, or the kind of failure.")

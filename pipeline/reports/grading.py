@@ -23,6 +23,19 @@ class Differing(NamedTuple):
     reason: str
 
 
+class Tax(NamedTuple):
+    """What duplicates cost a measure."""
+
+    metric: str
+    whole: str
+    taps: list[tuple[str, str]]
+    """The taps that cost most of it, each with its share."""
+    others: int
+    """Taps with a smaller share that is not 0.000 either."""
+    negligible: int
+    """Taps whose share is above 0 and rounds to 0.000."""
+
+
 class Trust(NamedTuple):
     """How one set under one engine depends on its grading."""
 
@@ -35,8 +48,7 @@ class Trust(NamedTuple):
     """Why there is no measure; empty where there are."""
     rows: list[tuple[str, list[str]]]
     """Each measure: its value in each view, then each effect."""
-    tax: list[tuple[str, str, list[tuple[str, str]], int]]
-    """Each measure: the tax, the taps that cost most of it, and how many others have a share."""
+    tax: list[Tax]
     lookups: int
     """Rows that ought to be the same by name and pinned."""
     differing: list[Differing]
@@ -108,13 +120,20 @@ def _credited(studied: Sequence[Row]) -> str:
     return ""
 
 
-def _tax(metric: str, taxes: Sequence[Row]) -> tuple[str, str, list[tuple[str, str]], int]:
+def _tax(metric: str, taxes: Sequence[Row]) -> Tax:
     rows = [row for row in taxes if row["metric"] == metric]
     whole = next((row for row in rows if row["tap"] == "*"), None)
     costly = [row for row in rows if row["tap"] != "*" and number_of(row, "value")]
     costly.sort(key=lambda row: (-(number_of(row, "value") or 0.0), text_of(row, "tap")))
-    listed = [(text_of(row, "tap"), _shown(row, "value")) for row in costly[:MOST_TAPS]]
-    return metric, NOTHING if whole is None else _shown(whole, "value"), listed, max(0, len(costly) - MOST_TAPS)
+    shares = [(text_of(row, "tap"), _shown(row, "value")) for row in costly]
+    shown = [(tap, share) for tap, share in shares if float(share)]
+    return Tax(
+        metric=metric,
+        whole=NOTHING if whole is None else _shown(whole, "value"),
+        taps=shown[:MOST_TAPS],
+        others=max(0, len(shown) - MOST_TAPS),
+        negligible=len(shares) - len(shown),
+    )
 
 
 def _hanging_on_ties(feed: Feed, golden_set: str, engine: str, items: Sequence[Row]) -> int:

@@ -615,6 +615,7 @@ def _template() -> jinja2.Template:
         lstrip_blocks=True,
     )
     environment.filters["brief"] = brief
+    environment.filters["counted"] = counted
     environment.filters["drawing"] = markupsafe.Markup
     environment.filters["source_hash"] = _source_hash
     return environment.get_template("page.html.j2")

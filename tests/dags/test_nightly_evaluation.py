@@ -131,6 +131,7 @@ def test_the_dag_and_the_command_name_the_same_stages_and_make_the_same_feed(
     nights = [pq.read_table(next((store / "feed" / "nights").iterdir())) for store in (project / ".assay", finished)]
     by_dag, by_command = ([step["stage"] for step in night["steps"][0].as_py()] for night in nights)
     assert by_dag == by_command == [stage.name for stage in STAGES]
+    assert [night["trigger"][0].as_py() for night in nights] == ["manual", "command"]
     assert "All 38 outputs were made" in first.stdout
 
     second = make_run(project, airflow_home)

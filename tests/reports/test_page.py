@@ -498,6 +498,13 @@ def test_the_duplicate_tax_stands_there_with_the_taps_that_cost_most(small_run: 
     assert "and 1 more, in duplicate_tax.parquet" in text
 
 
+def test_a_tax_that_rounds_to_nothing_accuses_no_tap(small_run: Tables) -> None:
+    tiny = changed(small_run, "duplicate_tax", lambda row: {"value": 0.0004 if row["value"] else 0.0})
+    text = Seen(render(tiny)).text
+    assert "6 taps with less than 0.0005, in duplicate_tax.parquet" in text
+    assert not re.search(r"/\S+ 0\.000", text)
+
+
 def test_a_row_that_differs_by_name_and_pinned_is_told_with_its_reason(small_run: Tables) -> None:
     rows = [row for row in small_run["items"].to_pylist() if row["lookup_equal"] is False and row["grading"] == "row"]
     text = Seen(render(small_run)).text
