@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import select
 import sys
 import traceback
@@ -13,8 +14,10 @@ from types import TracebackType
 from typing import Self, TextIO
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -46,6 +49,7 @@ from pipeline.reports.explained import (
 from pipeline.reports.feed import NightRow, NightStep, Step
 from pipeline.reports.proposal import PinProposal, RowChange, TapChange
 from pipeline.reports.reading import counted
+from pipeline.scoring.rows import MetricValue
 from pipeline.stages import Headline, Published
 from pipeline.taps.snapshot import TapState
 
@@ -134,6 +138,31 @@ def show_night(published: Published, night: NightRow) -> None:
     out.print(f"report  {escape(str(published.folder / 'report.html'))}")
 
 
+class Breakable:
+    """A foreign text in a cell: on one line if it fits, else broken after a space or a sign rather than in a word."""
+
+    def __init__(self, text: str) -> None:
+        self._pieces = _BREAKS.split(one_line(text))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        lines, line = [], ""
+        for piece in self._pieces:
+            if line and cell_len((line + piece).rstrip()) > options.max_width:
+                lines.append(line.rstrip())
+                line = ""
+            line += piece
+        yield Text("\n".join([*lines, line.rstrip()]), overflow="fold")
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        lengths = [cell_len(piece.rstrip()) for piece in self._pieces]
+        whole = min(cell_len("".join(self._pieces)), options.max_width)
+        return Measurement(min(max(lengths), whole), whole)
+
+
+_BREAKS = re.compile(r"(?<=[ /:,_-])(?![ /:,_-])")
+"""Where a text may be broken: after a space, and after signs that join words, as in names and paths."""
+
+
 def _table(title: str, *columns: str) -> Table:
     """Return a table that reads well at 80 columns: light rules, names folded rather than cut."""
     table = Table(
@@ -175,9 +204,9 @@ def headline_table(headline: Iterable[Headline]) -> Table:
     table.add_column("label", no_wrap=True)
     above = ""
     for row in headline:
-        heading = escape(one_line(f"{row.golden_set}, {row.engine}"))
+        heading = f"{row.golden_set}, {row.engine}"
         if heading != above:
-            table.add_row(heading)
+            table.add_row(Breakable(heading))
             above = heading
         values = [row.values.get(name) for name in names]
         shown = ("–" if value is None else f"{value:.4f}" for value in values)
@@ -224,11 +253,11 @@ def show_taps(states: Sequence[TapState], console: Console = out) -> None:
     for state in sorted(states, key=lambda state: (state.state != "ok", state.name)):
         style = None if state.state == "ok" else "bold"
         table.add_row(
-            escape(one_line(state.name)),
+            Breakable(state.name),
             str(state.pin)[:12],
             state.state,
             state.source or "–",
-            escape(state.reason),
+            Breakable(state.reason),
             style=style,
         )
     console.print(table)
@@ -242,7 +271,7 @@ def show_rows(title: str, columns: Sequence[str], rows: Iterable[Sequence[object
         numeric = bool(listed) and all(isinstance(row[number], int | float) for row in listed)
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in listed:
-        table.add_row(*(escape(one_line(str(cell))) for cell in row))
+        table.add_row(*(Breakable(str(cell)) for cell in row))
     out.print(table)
 
 
@@ -255,14 +284,14 @@ def show_explained(explained: Explained) -> None:
             "Headline measures",
             ("id", "set", "engine", "graded", "measure", "value", "label"),
             [
-                [row.id, row.golden_set, row.engine, GRADINGS[row.grading], row.metric, _shown(row.value), row.label]
+                [row.id, row.golden_set, row.engine, GRADINGS[row.grading], row.metric, _rounded(row.value), row.label]
                 for row in explained.headline
             ],
         )
     _print_origin(explained.origin)
     _print_reproduction(explained.reproduction)
     if isinstance(explained, ExplainedMetric) and explained.parts:
-        rows = [[part.id, part.facet_value, _shown(part.value), part.n_items] for part in explained.parts]
+        rows = [[part.id, part.facet_value, _rounded(part.value), part.n_items] for part in explained.parts]
         show_rows("The means that it is the mean of", ("id", "value of the facet", "mean", "items"), rows)
     if not isinstance(explained, ExplainedRun):
         for item in explained.items:
@@ -307,20 +336,41 @@ def _print_reproduction(reproduction: Reproduction) -> None:
 def _print_item(item: ShownItem) -> None:
     heading = f"{item.query_id} · {item.golden_set}, {item.engine}, {GRADINGS[item.grading]}: {item.question}"
     out.print(one_line(heading), markup=False, style="bold")
-    values = ", ".join(f"{value.metric} {_shown(value.value)}{_why(value.reason)}" for value in item.values)
-    out.print(one_line(f"  {values} · wanted: {', '.join(item.wanted) or '–'}"), markup=False)
+    out.print(one_line(f"  wanted: {', '.join(item.wanted) or '–'}"), markup=False)
+    _print_values(item.values)
     show_rows(
         "",
         ("rank", "grade", "score", "entry", "class"),
         [
-            [hit.rank, _shown(hit.grade), repr(hit.score), f"{hit.tap}::{hit.path}", hit.class_id[:12]]
+            [hit.rank, _shown(hit.grade), f"{hit.score:.4f}", f"{hit.tap}::{hit.path}", hit.class_id[:12]]
             for hit in item.hits
         ],
     )
 
 
-def _why(reason: str | None) -> str:
-    return "" if reason is None else f" ({reason})"
+def _print_values(values: Sequence[MetricValue]) -> None:
+    """Print one value on a line; several as a table, a row a measure and a column a depth, and below why some lack."""
+    if len(values) > 1:
+        split = [(*value.metric.split("@"), _rounded(value.value)) for value in values]
+        depths = sorted({depth for _, depth, _ in split}, key=int)
+        cells = {(name, depth): shown for name, depth, shown in split}
+        rows = [
+            [name, *(cells.get((name, depth), "") for depth in depths)] for name in dict.fromkeys(s[0] for s in split)
+        ]
+        table = _table("", "measure")
+        _add_numbers(table, *(f"@{depth}" for depth in depths))
+        for row in rows:
+            table.add_row(*row)
+        out.print(table)
+    for value in values:
+        if value.reason is not None:
+            show_line(f"  {value.metric} {_shown(value.value)} ({value.reason})")
+        elif len(values) == 1:
+            show_line(f"  {value.metric} {_rounded(value.value)}")
+
+
+def _rounded(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4f}"
 
 
 def show_line(text: str) -> None:
@@ -553,11 +603,11 @@ def show_proposal(proposal: PinProposal, written: str | None) -> None:
         show_line(f"written {written}")
 
 
-def _tap_cells(tap: TapChange) -> list[str]:
+def _tap_cells(tap: TapChange) -> list[Breakable | str]:
     pins = " → ".join(commit[:7] if commit else "–" for commit in (tap.pin, tap.proposed))
     entries = " → ".join("–" if counts is None else str(counts.entries) for counts in (tap.before, tap.after))
     lists = (tap.born, tap.gone, tap.edited, tap.moved)
-    return [escape(one_line(tap.tap)), pins, entries, *("–" if items is None else str(len(items)) for items in lists)]
+    return [Breakable(tap.tap), pins, entries, *("–" if items is None else str(len(items)) for items in lists)]
 
 
 def _moves(tap: TapChange) -> Iterator[str]:

@@ -7,13 +7,19 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
 
 from pipeline.cli import app, feedback_app, golden_app, qrels_app, taps_app
 from pipeline.config import Config
 from pipeline.tables import schema_files
+from pipeline.terminal import Breakable
 from tests.conftest import PROJECT, Ended
 
 Assay = Callable[..., Ended]
@@ -243,9 +249,26 @@ def test_a_worksheet_of_no_set_names_those_that_there_are(assay: Assay, config: 
 
 @pytest.mark.parametrize("words", [["--json"], []], ids=["json", "tables"])
 def test_a_reader_who_goes_away_ends_the_command_without_a_word(finished: Path, config: Path, words: list[str]) -> None:
-    command = [sys.executable, "-m", "pipeline.cli", "duplicates", "--config", config, "--store", finished, *words]
+    options = ["--config", str(config), "--store", str(finished), *words]
+    command = [sys.executable, "-m", "pipeline.cli", "duplicates", *options]
     with subprocess.Popen(command, cwd=PROJECT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stderr is not None
         process.stdout.close()
         said = process.stderr.read()
     assert (process.returncode, said) == (128 + 13, b"")
+
+
+@given(
+    st.lists(st.text("abcXYZ09日", min_size=1, max_size=12), min_size=1, max_size=8),
+    st.sampled_from(["-", "/", " ", "::", "_", ", "]),
+    st.integers(min_value=13, max_value=60),
+)
+@settings(deadline=None)
+def test_a_cell_breaks_no_word_that_has_room_and_loses_nothing(words: list[str], between: str, width: int) -> None:
+    assume(all(cell_len(word + between) <= width for word in words))
+    console = Console(width=width, file=StringIO())
+    console.print(Breakable(between.join(words)))
+    lines = [line.rstrip() for line in str(console.file.getvalue()).rstrip("\n").split("\n")]  # type: ignore[attr-defined]
+    assert all(cell_len(line) <= width for line in lines)
+    assert "".join(lines).replace(" ", "") == between.join(words).replace(" ", "")
+    assert [part for line in lines for part in re.split(f"{re.escape(between.strip())}| ", line) if part] == words

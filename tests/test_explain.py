@@ -253,3 +253,13 @@ def test_hostile_text_is_shown_and_never_obeyed(finished: Path, capsys: pytest.C
     show_explained(found.model_copy(update={"items": [item]}))
     shown = capsys.readouterr().out
     assert "\x1b" not in shown and "\\x1b[2J[bold]" in shown and "[link=x]" in shown and "[red]" in shown
+
+
+def test_a_question_shows_its_measures_as_a_table_with_four_decimals(explain: Callable[..., Ended]) -> None:
+    shown = explain("access-set", "--hits", "3")
+    assert re.search(r"^ +measure +@1 +@3 +@5 +@10 +@20 +@100 *$", shown.out, re.MULTILINE)
+    assert re.search(r"^ +recall +0\.3333( +[01]\.\d{4}){5} *$", shown.out, re.MULTILINE)
+    assert "bpref@100 – (nothing is judged not relevant)" in shown.out
+    assert not re.search(r"\d\.\d{5}", shown.out)
+    (first, *_) = explain("access-set", "--json").json["items"]
+    assert {value["metric"]: value["value"] for value in first["values"]}["recall@1"] == 1 / 3
