@@ -271,4 +271,4 @@ def test_a_cell_breaks_no_word_that_has_room_and_loses_nothing(words: list[str],
     lines = [line.rstrip() for line in str(console.file.getvalue()).rstrip("\n").split("\n")]  # type: ignore[attr-defined]
     assert all(cell_len(line) <= width for line in lines)
     assert "".join(lines).replace(" ", "") == between.join(words).replace(" ", "")
-    assert [part for line in lines for part in re.split(f"{re.escape(between.strip())}| ", line) if part] == words
+    assert re.findall("[abcXYZ09日]+", " ".join(lines)) == words

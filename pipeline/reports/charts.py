@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 from xml.etree import ElementTree
 
@@ -22,6 +22,8 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
 INK = "#1b1f24"
 """Colour of text and lines. On the page it becomes the colour of the text around the chart, in light and in dark."""
+DASHES = (4, 3)
+"""Of the lines of intervals that are of low confidence."""
 PALE = "#8a9099"
 """Colour of what is drawn but should not be relied on."""
 FONT = "Liberation Sans"
@@ -81,8 +83,13 @@ class Estimate(NamedTuple):
     high: float | None
     n: int
     weak: bool
-    """Too few items to rely on: drawn hollow and grey."""
+    """Too few items to rely on: drawn grey."""
     tip: str
+    hue: str = ""
+    """What gives it its colour and its shape, such as an engine; its series unless given."""
+    hollow: bool = False
+    thin: bool = False
+    """Few items, of low confidence: drawn with a dashed interval."""
 
 
 class Point(NamedTuple):
@@ -95,6 +102,10 @@ class Point(NamedTuple):
     low: float | None
     high: float | None
     tip: str
+    weak: bool = False
+    """Too few items to rely on: drawn grey."""
+    thin: bool = False
+    """Few items, of low confidence: drawn with a dashed interval."""
 
 
 class Bar(NamedTuple):
@@ -200,22 +211,34 @@ def _drop_unseen(parent: ElementTree.Element) -> None:
 # --- what is drawn ---------------------------------------------------------------------------------------------------
 
 
-def dots(estimates: Sequence[Estimate], title: str) -> Callable[[Size], Spec]:
-    """Specify a row for each estimate: a dot for the mean, a line for its interval, its n at the end."""
+def dots(estimates: Sequence[Estimate], title: str, hues: Sequence[str] = ()) -> Callable[[Size], Spec]:
+    """Specify a row for each estimate: a dot for the mean, a line for its interval, its n at the end.
+
+    ``hues`` are all that colours and shapes are given to, in order, so that each has the same in every chart.
+    """
+    coloured = [estimate.hue or estimate.series for estimate in estimates]
+    all_hues = [*dict.fromkeys([*hues, *coloured])]
 
     def spec(size: Size) -> Spec:
         size = _fitted(size, [estimate.row for estimate in estimates])
         names = _short(size, [estimate.series for estimate in estimates])
         series = [*names.values()]
+        called = _short(size, all_hues)
+        colour, shape = _colour(called, coloured), _shape(called, coloured)
         y = _rows([estimate.row for estimate in estimates], series)
         tip: Spec = {"description": {"field": "tip"}}
         dot: Spec = {"type": "point", "size": 75, "strokeWidth": 1.5, "opacity": 1}
         sure, unsure = "!datum.weak", "datum.weak && datum.value != null"
+        line: Spec = {"type": "rule", "strokeWidth": 2}
+        mean, span = _mean(title, size), _span(size)
         layer: list[JsonValue] = [
-            _layer({"type": "rule", "strokeWidth": 2}, y | tip | _span() | _colour(series), sure),
-            _layer({"type": "rule", "strokeWidth": 1.5, "color": PALE}, y | tip | _span(), unsure),
-            _layer(dot | {"filled": True}, y | tip | _mean(title) | _colour(series) | _shape(series), sure),
-            _layer(dot | {"filled": False, "stroke": PALE}, y | tip | _mean(title) | _shape(series), unsure),
+            _layer(line, y | tip | span | colour, f"{sure} && !datum.thin"),
+            _layer(line | {"strokeDash": [*DASHES]}, y | tip | span | colour, f"{sure} && datum.thin"),
+            _layer({"type": "rule", "strokeWidth": 1.5, "color": PALE}, y | tip | span, unsure),
+            _layer(dot | {"filled": True}, y | tip | mean | colour | shape, f"{sure} && !datum.hollow"),
+            _layer(dot | {"filled": False}, y | tip | mean | colour | shape, f"{sure} && datum.hollow"),
+            _layer(dot | {"filled": True, "color": PALE}, y | tip | mean | shape, f"{unsure} && !datum.hollow"),
+            _layer(dot | {"filled": False, "color": PALE}, y | tip | mean | shape, f"{unsure} && datum.hollow"),
             _row_labels(size, y),
             _layer(_words(dx=8), y | {"x": {"value": _plot(size)}, "text": {"field": "note"}}),
         ]
@@ -223,57 +246,72 @@ def dots(estimates: Sequence[Estimate], title: str) -> Callable[[Size], Spec]:
             _row(size, estimate.panel, estimate.row)
             | {"series": names[estimate.series], "value": estimate.value, "low": estimate.low, "high": estimate.high}
             | {"weak": estimate.weak or estimate.value is None, "note": _end_note(estimate, size), "tip": estimate.tip}
-            for estimate in estimates
+            | {"hue": called[hue], "hollow": estimate.hollow, "thin": estimate.thin}
+            for estimate, hue in zip(estimates, coloured, strict=True)
         ]
         return _panels(size, _first_marked(rows), layer, step=max(20, 17 * len(series)), left=size.labels)
 
     return spec
 
 
-def curves(points: Sequence[Point], x_title: str, y_title: str, ticks: Sequence[int]) -> Callable[[Size], Spec]:
-    """Specify a line for each series over a logarithmic x, with a dot and an interval at each point."""
+def curves(
+    points: Sequence[Point], x_title: str, y_title: str, ticks: Sequence[int], hues: Sequence[str] = ()
+) -> Callable[[Size], Spec]:
+    """Specify a line for each series over a logarithmic x, with a dot and an interval at each point.
+
+    Series are coloured in the order of ``hues``, and then of the points.
+    """
+    series = [point.series for point in points]
 
     def spec(size: Size) -> Spec:
-        names = _short(size, [point.series for point in points])
-        series = [*names.values()]
+        names = _short(size, [*hues, *series])
         x: Spec = {"field": "x", "type": "quantitative"}
         x["scale"] = {"type": "log", "domain": [min(ticks) * 0.9, max(ticks) * 1.1], "nice": False}
         x["axis"] = {"title": x_title, "values": [*ticks], "labelOverlap": False, "format": "d", "grid": False}
         y: Spec = {"x": x, "y": _unit("value", {"title": y_title})}
         ends: Spec = {"x": x, "y": _unit("low", {"title": y_title}), "y2": {"field": "high"}}
         tip: Spec = {"description": {"field": "tip"}}
-        colour, shape = _colour(series), _shape(series)
+        colour, shape = _colour(names, series), _shape(names, series)
         rule: Spec = {"type": "rule", "strokeWidth": 1.5, "opacity": 0.45}
+        dashed: Spec = rule | {"strokeDash": [*DASHES], "opacity": 0.8}
+        dot: Spec = {"type": "point", "filled": True, "size": 75, "opacity": 1}
         layer: list[JsonValue] = [
-            _layer(rule, ends | tip | colour, "datum.low != null"),
+            _layer(rule, ends | tip | colour, "datum.low != null && !datum.weak && !datum.thin"),
+            _layer(dashed, ends | tip | colour, "datum.low != null && !datum.weak && datum.thin"),
+            _layer(rule | {"color": PALE}, ends | tip, "datum.low != null && datum.weak"),
             _layer({"type": "line", "strokeWidth": 2, "aria": False}, y | colour),
-            _layer({"type": "point", "filled": True, "size": 75, "opacity": 1}, y | tip | colour | shape),
+            _layer(dot, y | tip | colour | shape, "!datum.weak"),
+            _layer(dot | {"color": PALE}, y | tip | shape, "datum.weak"),
         ]
-        rows: list[Spec] = [point._asdict() | {"series": names[point.series]} for point in points]
+        rows: list[Spec] = [point._asdict() | {"hue": names[point.series]} for point in points]
         return _panels(size, rows, layer, height=230, left=44)
 
     return spec
 
 
-def bars(parts: Sequence[Bar], title: str, *, share: bool = False, stacked: bool = True) -> Callable[[Size], Spec]:
+def bars(
+    parts: Sequence[Bar], title: str, *, share: bool = False, stacked: bool = True, hues: Sequence[str] = ()
+) -> Callable[[Size], Spec]:
     """Specify a horizontal bar for each row, of parts that are stacked or, else, stand below one another.
 
-    Rows and parts keep the order in which they first appear. With ``share`` values lie in 0..1, shown in percent.
+    Rows and parts keep the order in which they first appear. With ``share`` values lie in 0..1, shown in percent. Parts
+    are coloured in the order of ``hues``, and then in their own.
     """
 
     def spec(size: Size) -> Spec:
         size = _fitted(size, [bar.row for bar in parts], max(len(bar.note) for bar in parts))
-        names = _short(size, [bar.part for bar in parts])
-        kinds = [*names.values()]
+        names = _short(size, [*hues, *(bar.part for bar in parts)])
+        kinds = [names[part] for part in dict.fromkeys(bar.part for bar in parts)]
+        colour = _colour(names, [bar.part for bar in parts])
         y = _rows([bar.row for bar in parts], [] if stacked else kinds)
         axis: Spec = {"title": title, "format": ".0%" if share else ",d", "tickMinStep": 0.01 if share else 1}
-        axis |= {"tickCount": 8 if size.long_notes else 4}
+        axis |= {"tickCount": 8 if size.long_notes else 2}
         x: Spec = {"field": "value", "type": "quantitative", "stack": "zero" if stacked else None, "axis": axis}
         x["scale"] = {"domainMin": 0, "nice": False}
         end: Spec = x | ({"field": "total", "stack": None} if stacked else {})
         order: Spec = {"order": {"field": "place", "type": "quantitative"}} if stacked else {}
         layer: list[JsonValue] = [
-            _layer({"type": "bar"}, y | {"x": x, "description": {"field": "tip"}} | _colour(kinds) | order),
+            _layer({"type": "bar"}, y | {"x": x, "description": {"field": "tip"}} | colour | order),
             _row_labels(size, y),
             _layer(_words(dx=6), y | {"x": end, "text": {"field": "note"}}, "datum.first" if stacked else None),
         ]
@@ -282,8 +320,8 @@ def bars(parts: Sequence[Bar], title: str, *, share: bool = False, stacked: bool
             totals[bar.panel, bar.row] += bar.value  # type: ignore[assignment]
         rows = [
             _row(size, bar.panel, bar.row)
-            | {"series": names[bar.part], "place": kinds.index(names[bar.part]), "value": bar.value}
-            | {"total": totals[bar.panel, bar.row], "note": bar.note, "tip": bar.tip}
+            | {"series": names[bar.part], "hue": names[bar.part], "place": kinds.index(names[bar.part])}
+            | {"value": bar.value, "total": totals[bar.panel, bar.row], "note": bar.note, "tip": bar.tip}
             for bar in parts
         ]
         step = 19 if stacked else max(20, 15 * len(kinds))
@@ -402,17 +440,17 @@ def _first_marked(rows: list[Spec]) -> list[Spec]:
     return marked
 
 
-def _unit(field: str, axis: Spec) -> Spec:
-    axis = axis | {"format": ".1f", "values": [0, 0.2, 0.4, 0.6, 0.8, 1]}
+def _unit(field: str, axis: Spec, *, few: bool = False) -> Spec:
+    axis = axis | {"format": ".1f", "values": [0, 0.5, 1] if few else [0, 0.2, 0.4, 0.6, 0.8, 1]}
     return {"field": field, "type": "quantitative", "scale": {"domain": [0, 1]}, "axis": axis}
 
 
-def _mean(title: str) -> Spec:
-    return {"x": _unit("value", {"title": title})}
+def _mean(title: str, size: Size) -> Spec:
+    return {"x": _unit("value", {"title": title}, few=not size.long_notes)}
 
 
-def _span() -> Spec:
-    return {"x": _unit("low", {}), "x2": {"field": "high"}}
+def _span(size: Size) -> Spec:
+    return {"x": _unit("low", {}, few=not size.long_notes), "x2": {"field": "high"}}
 
 
 def _short(size: Size, names: Sequence[str]) -> dict[str, str]:
@@ -428,18 +466,21 @@ def _short(size: Size, names: Sequence[str]) -> dict[str, str]:
     return short
 
 
-def _colour(series: Sequence[str]) -> Spec:
-    return {"color": _scaled(series, PALETTE)}
+def _colour(called: Mapping[str, str], drawn: Sequence[str]) -> Spec:
+    return {"color": _scaled(called, drawn, PALETTE)}
 
 
-def _shape(series: Sequence[str]) -> Spec:
-    return {"shape": _scaled(series, SHAPES)}
+def _shape(called: Mapping[str, str], drawn: Sequence[str]) -> Spec:
+    return {"shape": _scaled(called, drawn, SHAPES)}
 
 
-def _scaled(series: Sequence[str], values: Sequence[str]) -> Spec:
-    used: list[JsonValue] = [values[place % len(values)] for place in range(len(series))]
-    scaled: Spec = {"field": "series", "type": "nominal", "scale": {"domain": [*series], "range": used}}
-    return scaled if len(series) > 1 else scaled | {"legend": None}
+def _scaled(called: Mapping[str, str], drawn: Sequence[str], values: Sequence[str]) -> Spec:
+    """Give each name that is drawn the value of its place among all names, so that it is the same in every chart."""
+    places = {name: place for place, name in enumerate(called) if name in set(drawn)}
+    used: list[JsonValue] = [values[place % len(values)] for place in places.values()]
+    domain: list[JsonValue] = [called[name] for name in places]
+    scaled: Spec = {"field": "hue", "type": "nominal", "scale": {"domain": domain, "range": used}}
+    return scaled if len(places) > 1 else scaled | {"legend": None}
 
 
 def _plot(size: Size) -> int:
@@ -451,4 +492,6 @@ def _end_note(estimate: Estimate, size: Size) -> str:
         return "no items" if estimate.n == 0 else f"no value · n {estimate.n}"
     if not size.long_notes:
         return f"{estimate.value:.2f} · n {estimate.n}"
-    return f"{estimate.value:.3f} · n {estimate.n}" + (" · insufficient items" if estimate.weak else "")
+    return f"{estimate.value:.3f} · n {estimate.n}" + (
+        " · insufficient items" if estimate.weak else " · low confidence" if estimate.thin else ""
+    )

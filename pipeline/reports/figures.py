@@ -76,16 +76,17 @@ def _headline_figure(feed: Feed) -> Figure:
                 row = feed.metric(golden_set, engine, grading, metric)
                 if row is not None:
                     series = f"{engine}, {GRADINGS[grading]}"
-                    estimates.append(_estimate(row, golden_set, metric, series))
+                    estimate = _estimate(row, golden_set, metric, series)
+                    estimates.append(estimate._replace(hue=engine, hollow=grading == "name"))
                     rows.append((golden_set, engine, GRADINGS[grading], metric, *_figures_of(row)))
     return _figure(
         "headline",
         "Headline measures",
-        "Dots are means over questions, lines their 95% intervals, n clusters of related "
-        "questions. Hollow and grey: too few of them to rely on."
+        f"Dots are means over questions, filled {GRADINGS['row']}, hollow {GRADINGS['name']}; lines are their 95% "
+        f"intervals, n clusters of related questions. {_CONFIDENCE}"
         if estimates
         else "No measure was computed.",
-        dots(estimates, "mean over questions") if estimates else None,
+        dots(estimates, "mean over questions", _engines(feed)) if estimates else None,
         ("golden set", "engine", "graded", "measure", *_MEAN_HEAD),
         rows,
     )
@@ -113,10 +114,11 @@ def _facet_figure(feed: Feed) -> Figure:
         "facets",
         "Recall at ten, by kind of question",
         "Share of the right answers that stand in the first ten, for questions of each kind and way of grading. "
-        "Hollow and grey: fewer than 20 questions, no conclusion." + left_out(len(found) - len(kept), "metrics")
+        + _CONFIDENCE
+        + left_out(len(found) - len(kept), "metrics")
         if estimates
         else "No facet was computed.",
-        dots(estimates, "recall@10") if estimates else None,
+        dots(estimates, "recall@10", _engines(feed)) if estimates else None,
         ("golden set", "engine", "facet", "value of the facet", *_MEAN_HEAD),
         [
             (*(text_of(row, column) for column in ("golden_set", "engine", "facet", "facet_value")), *_figures_of(row))
@@ -144,14 +146,15 @@ def _depth_figure(feed: Feed) -> Figure:
             value = number_of(row, "value")
             if value is not None:
                 low, high = number_of(row, "ci_low"), number_of(row, "ci_high")
-                points.append(Point(golden_set, engine, k, value, low, high, f"{engine}: {_said(row)}"))
+                tip, weak, thin = f"{engine}: {_said(row)}", row["label"] in _WEAK, row["label"] == "low confidence"
+                points.append(Point(golden_set, engine, k, value, low, high, tip, weak, thin))
     return _figure(
         "depth",
         "How deep one has to read",
-        "Share of the right answers among the first k hits, k on a logarithmic scale."
+        "Share of the right answers among the first k hits, k on a logarithmic scale. " + _CONFIDENCE
         if points
         else "No recall was computed.",
-        curves(points, "k, hits read", "recall@k", DEPTHS) if points else None,
+        curves(points, "k, hits read", "recall@k", DEPTHS, _engines(feed)) if points else None,
         ("golden set", "engine", "k", *_MEAN_HEAD),
         rows,
     )
@@ -177,7 +180,7 @@ def _rank_figure(feed: Feed) -> Figure:
         "Questions by the rank of their first right answer, after mirrors have left the ranking."
         if parts
         else "No question was scored.",
-        bars(parts, "questions", stacked=False) if parts else None,
+        bars(parts, "questions", stacked=False, hues=_engines(feed)) if parts else None,
         ("golden set", "engine", "rank", "questions", "share"),
         rows,
     )
@@ -295,9 +298,19 @@ def _estimate(row: Row, panel: str, name: str, series: str) -> Estimate:
         low=number_of(row, "ci_low"),
         high=number_of(row, "ci_high"),
         n=count_of(row, "n"),
-        weak=row["label"] in ("insufficient items", "no items"),
+        weak=row["label"] in _WEAK,
         tip=f"{name}, {series}: {_said(row)}",
+        thin=row["label"] == "low confidence",
     )
+
+
+_WEAK = ("insufficient items", "no items")
+_CONFIDENCE = "A dashed interval: n under 50, low confidence. Grey: n under 20, no conclusion."
+
+
+def _engines(feed: Feed) -> list[str]:
+    """Return all engines that were scored: each has one colour and one shape in every chart."""
+    return sorted({engine for _, engine in feed.evaluated})
 
 
 def _said(row: Row) -> str:

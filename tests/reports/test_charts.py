@@ -31,6 +31,7 @@ from pipeline.reports.charts import (
     visible,
 )
 
+GRADINGS = ("as pinned", "by name")
 HOSTILE = [
     "<script>document.title='pwned'</script>",
     "</svg></title><img src=x onerror=alert(1)>",
@@ -157,14 +158,56 @@ def test_every_dot_and_bar_and_point_has_its_tooltip() -> None:
     assert len(marks_with(dot, "a dot", "line")) == len(marks_with(point, "a point", "line")) == 1
 
 
-def test_an_estimate_on_too_few_items_is_hollow_and_grey() -> None:
+def test_an_estimate_on_too_few_items_is_grey() -> None:
     chart = dots([estimate("kind", tip="sure"), estimate("mode", tip="unsure", weak=True)], "mean")
     svg = drawn(chart, "").wide
     (sure,), (unsure,) = marks_with(svg, "sure"), marks_with(svg, "unsure")
     assert sure.attrib["fill"] == PALETTE[0]
-    assert unsure.attrib.get("fill", "none") in ("none", "transparent")
-    assert unsure.attrib["stroke"] == PALE
+    assert unsure.attrib["fill"] == PALE
     assert [text for text in texts(svg) if "insufficient items" in text] == ["0.500 · n 30 · insufficient items"]
+
+
+def test_a_grading_is_told_by_filling_and_takes_neither_colour_nor_shape() -> None:
+    both = [estimate(series=f"bm25, {way}", tip=way)._replace(hue="bm25", hollow=way == "by name") for way in GRADINGS]
+    other = estimate(series="dense, as pinned", tip="other")._replace(hue="dense")
+    svg = drawn(dots([*both, other], "mean"), "").wide
+    filled, hollow, apart = (marks_with(svg, tip)[0].attrib for tip in (*GRADINGS, "other"))
+    assert filled["fill"] == hollow["stroke"] == PALETTE[0] != apart["fill"]
+    assert hollow.get("fill", "none") in ("none", "transparent")
+    assert filled["d"] == hollow["d"] != apart["d"]
+
+
+def test_an_engine_keeps_its_colour_and_shape_where_others_are_not_drawn() -> None:
+    hues = ("bm25", "dense", "hybrid")
+    charts = [
+        dots([estimate(series="hybrid", tip="x")], "mean", hues),
+        dots([estimate(series=name, tip="x" if name == "hybrid" else name) for name in hues], "mean", hues),
+        curves([Point("", "hybrid", 10, 0.5, 0.4, 0.6, "x")], "k", "recall", (1, 10), hues),
+    ]
+    marks = [marks_with(drawn(chart, "").wide, "x")[0].attrib for chart in charts]
+    assert {mark["fill"] for mark in marks} == {PALETTE[2]}
+    assert len({mark["d"] for mark in marks}) == 1
+    bar = drawn(bars([Bar("", "row", "hybrid", 1, "1", "x")], "questions", hues=hues), "").wide
+    assert marks_with(bar, "x")[0].attrib["fill"] == PALETTE[2]
+
+
+def test_low_confidence_has_a_mark_of_its_own() -> None:
+    made = [estimate("kind", tip="ok"), estimate("mode", tip="low")._replace(thin=True)]
+    svg = drawn(dots(made, "mean"), "").wide
+    assert "stroke-dasharray" in marks_with(svg, "low", "line")[0].attrib
+    assert "stroke-dasharray" not in marks_with(svg, "ok", "line")[0].attrib
+    assert "0.500 · n 30 · low confidence" in texts(svg)
+    points = [Point("", "bm25", k, 0.5, 0.4, 0.6, str(k), thin=k == 10) for k in (1, 10)]
+    svg = drawn(curves(points, "k", "recall", (1, 10)), "").wide
+    assert ["stroke-dasharray" in marks_with(svg, tip, "line")[0].attrib for tip in ("1", "10")] == [False, True]
+
+
+def test_a_narrow_chart_has_few_ticks_that_do_not_run_into_one_another() -> None:
+    rows = [estimate("a-very-long-name-of-a-row-" + "x" * 40)]
+    drawing = drawn(dots(rows, "mean"), "")
+    ticks = ["0.0", "0.2", "0.4", "0.5", "0.6", "0.8", "1.0"]
+    assert [text for text in texts(drawing.narrow) if text in ticks] == ["0.0", "0.5", "1.0"]
+    assert len([text for text in texts(drawing.wide) if text in ticks]) == 6
 
 
 def test_a_missing_value_is_said_and_never_drawn_as_a_dot() -> None:
