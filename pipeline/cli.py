@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import App, CycloptsError, Parameter
 
 from pipeline import __version__, stages
-from pipeline.config import PATHS, ClassRule, Config, Overrides, load, variable_of
+from pipeline.config import PATHS, Absent, ClassRule, Config, Overrides, load, variable_of
 from pipeline.duplicates import Section, check_exact
 from pipeline.duplicates import decide as decide_cluster
 from pipeline.duplicates import duplicates as find_duplicates
@@ -250,15 +250,15 @@ def rank(
         (made,) = stages.rank_sets(workspace, at.corpus, at.grouped, name, [golden])
         return made
 
-    made, not_run = _each_engine_and_set(options, engine, step)
+    made, absent = _each_engine_and_set(options, engine, step)
     machine = [{"engine": name, "golden_set": golden, **artifact.facts} for name, golden, artifact in made]
     rows = [[name, golden, artifact.facts["queries"], artifact.facts["hits"]] for name, golden, artifact in made]
 
     def people() -> None:
         show_rows("Rankings", ("engine", "golden set", "queries", "hits"), rows)
-        show_not_run(not_run)
+        show_not_run(absent)
 
-    _print(options, [*machine, *not_run_as_json(not_run)], people)
+    _print(options, [*machine, *not_run_as_json(absent)], people)
 
 
 @app.command
@@ -275,20 +275,20 @@ def score(
     def step(workspace: Workspace, name: str, at: stages.Place, golden: GoldenSet) -> Artifact:
         return stages.score(workspace, at.corpus, at.grouped, name, golden)
 
-    made, not_run = _each_engine_and_set(options, engine, step)
+    made, absent = _each_engine_and_set(options, engine, step)
     headline = stages.headline_of([artifact for _, _, artifact in made])
 
     def people() -> None:
         show_headline(headline)
-        show_not_run(not_run)
+        show_not_run(absent)
 
-    _print(options, [*(row.model_dump() for row in headline), *not_run_as_json(not_run)], people)
+    _print(options, [*(row.model_dump() for row in headline), *not_run_as_json(absent)], people)
 
 
 def _each_engine_and_set(
     options: Options, engine: str | None, step: Callable[[Workspace, str, stages.Place, GoldenSet], Artifact]
-) -> tuple[list[tuple[str, str, Artifact]], Mapping[str, str]]:
-    """Take a step for the engine, or for all that can run; return what it made, and why the others did not run."""
+) -> tuple[list[tuple[str, str, Artifact]], Absent | None]:
+    """Take a step for the engine, or for all that can run; return what it made, and which of all cannot run."""
     with _opened(options) as workspace:
         corpus = find_corpus(workspace)
         grouped = find_classes(workspace, corpus)
@@ -298,7 +298,7 @@ def _each_engine_and_set(
             for name in _engines(workspace, engine)
             for golden in at.sets
         ]
-        return made, workspace.settings.not_run if engine is None else {}
+        return made, workspace.settings.absent if engine is None else None
 
 
 def _engines(workspace: Workspace, name: str | None) -> list[str]:
@@ -306,7 +306,7 @@ def _engines(workspace: Workspace, name: str | None) -> list[str]:
     if name is not None and name not in configured:
         raise BadInput([Fault("--engine", f"{name!r} is not configured", f"choose among: {', '.join(configured)}")])
     if name is not None and name in workspace.settings.not_run:
-        reason = workspace.settings.not_run[name]
+        reason = workspace.settings.absent.told[name]
         raise BadInput([Fault("--engine", f"{name} is not run: {reason}", "mend that, or choose another")])
     return workspace.settings.running if name is None else [name]
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, JsonValue, ValidationError
 
@@ -108,6 +108,17 @@ class Overrides:
     """Time limit of one fetch, in seconds."""
 
 
+class Absent(NamedTuple):
+    """The engines that cannot run."""
+
+    reasons: Mapping[str, str]
+    """Why, by name, in words that are the same on every machine."""
+    told: Mapping[str, str]
+    """The same with the path at which something is missing; for the terminal alone."""
+    engines: int
+    """How many engines are configured, those that run among them."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """A configuration whose paths and engines are resolved."""
@@ -129,6 +140,15 @@ class Settings:
     """Where the ledger is; it may hold a password."""
     not_run: Mapping[str, str]
     """Why an engine cannot run, by name. It is reported so, and never replaced by another."""
+
+    @property
+    def absent(self) -> Absent:
+        """The engines that cannot run, as whoever sits at this machine is told of them."""
+        told = {}
+        for name, reason in self.not_run.items():
+            path = getattr(self.engines[name].options, "path", None)
+            told[name] = f"{reason} ({path})" if path else reason
+        return Absent(self.not_run, told, len(self.engines))
 
     @property
     def running(self) -> list[str]:

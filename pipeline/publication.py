@@ -34,6 +34,7 @@ from pipeline.workspace import (
     Files,
     Workspace,
     engine_fingerprint,
+    engine_made_of,
     find_checks,
     find_known_items,
     find_scores,
@@ -144,6 +145,7 @@ def _run_row(
                 reason=settings.not_run.get(name),
                 fingerprint=None if name in settings.not_run else engine_fingerprint(workspace, corpus, name),
                 options=canonical_json(options_of(workspace, name)),
+                made_of=None if name in settings.not_run else canonical_json(engine_made_of(workspace, corpus, name)),
             )
             for name, engine in sorted(settings.engines.items())
         ],

@@ -20,7 +20,7 @@ from pipeline.checks import CHECKS, CheckRow, Sample
 from pipeline.checks.known import KNOWN_ITEMS, KnownItemsRow
 from pipeline.classes import CLUSTER, SIGN, WHOLE, Shard
 from pipeline.classes.group import CLASSES
-from pipeline.config import sources_of
+from pipeline.config import Absent, sources_of
 from pipeline.engines import (
     INDEX,
     RANK,
@@ -673,6 +673,8 @@ class Published(NamedTuple):
     headline: tuple[Headline, ...]
     not_run: Mapping[str, str]
     """Why an engine did not run, by name."""
+    absent: Absent
+    """The same, as it is told on this machine."""
     checks: tuple[CheckRow, ...]
     """What was held against other packages."""
     known_items: tuple[KnownItemsRow, ...]
@@ -692,6 +694,7 @@ def published_as(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: 
         run_folder(workspace.store, run_id),
         headline,
         workspace.settings.not_run,
+        workspace.settings.absent,
         checks_of(find_checks(workspace, corpus, sets)),
         known_items_of(find_known_items(workspace, corpus, grouped)),
     )

@@ -25,6 +25,7 @@ from rich.text import Text
 from pipeline.checks import CheckRow
 from pipeline.checks.known import KnownItemsRow
 from pipeline.classes.wordings import MARKS
+from pipeline.config import Absent
 from pipeline.duplicates import MOST_ASTRAY, Choice, ExactCheck, Group
 from pipeline.errors import AssayError, one_line
 from pipeline.reports.duplication import (
@@ -123,7 +124,7 @@ def show_night(published: Published, night: NightRow) -> None:
     out.print(_steps_table(steps))
     _show_some([f"{each.stage} {each.subject}: {each.detail}" for each in night.details])
     show_headline(published.headline)
-    show_not_run(published.not_run)
+    show_not_run(published.absent)
     show_checks(published.checks, published.known_items)
     made, served = sum(step.computed for step in steps), sum(step.served for step in steps)
     if not made:
@@ -217,10 +218,11 @@ def headline_table(headline: Iterable[Headline]) -> Table:
 GRADINGS = {"row": "as pinned", "name": "by name"}
 
 
-def show_not_run(reasons: Mapping[str, str]) -> None:
-    """Print why engines did not run; nothing where all did."""
-    if reasons:
-        show_rows("Not run", ("engine", "reason"), sorted(reasons.items()))
+def show_not_run(absent: Absent | None) -> None:
+    """Print why engines did not run, and of how many; nothing where all did, or only one was asked for."""
+    if absent is not None and absent.told:
+        title = f"Not run: {len(absent.told)} of {absent.engines} engines"
+        show_rows(title, ("engine", "reason"), sorted(absent.told.items()))
 
 
 def show_checks(checks: Iterable[CheckRow], known: Iterable[KnownItemsRow]) -> None:
@@ -242,9 +244,12 @@ def _apart(worst: float | None) -> str:
     return f"at most {worst:.1e} apart" if worst else "none of them apart"
 
 
-def not_run_as_json(reasons: Mapping[str, str]) -> list[dict[str, object]]:
+def not_run_as_json(absent: Absent | None) -> list[dict[str, object]]:
     """Return why engines did not run, a row each, to stand beside rows of engines that did."""
-    return [{"engine": name, "status": "not run", "reason": reason} for name, reason in sorted(reasons.items())]
+    return [
+        {"engine": name, "status": "not run", "reason": reason}
+        for name, reason in sorted(absent.reasons.items() if absent else ())
+    ]
 
 
 def show_taps(states: Sequence[TapState], console: Console = out) -> None:
@@ -314,6 +319,7 @@ def _print_origin(origin: Origin) -> None:
         for golden in origin.golden_sets
     }
     rows |= {f"engine {engine.engine}": f"{engine.fingerprint} {engine.options}" for engine in origin.engines}
+    rows |= {f"{engine.engine} is made of": engine.made_of for engine in origin.engines if engine.made_of}
     _print_facts("Where it comes from", rows | {f"stage {each.stage}": each.version for each in origin.stages})
 
 

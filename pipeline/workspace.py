@@ -21,7 +21,7 @@ from pipeline.classes.families import FAMILY_THRESHOLD
 from pipeline.classes.group import CLASSES
 from pipeline.classes.signatures import SCHEME
 from pipeline.config import Settings, sources_of
-from pipeline.engines import INDEX, RANK, IndexEngine, RememberingEngine, fingerprint
+from pipeline.engines import INDEX, RANK, IndexEngine, RememberingEngine, fingerprint, made_of
 from pipeline.errors import BadInput, Fault
 from pipeline.feedback import FEEDBACK
 from pipeline.golden.concepts import CONCEPTS, Mentioned
@@ -289,11 +289,23 @@ def _index_keys(corpus: Corpus, built: IndexEngine) -> list[JsonValue]:
 def engine_fingerprint(workspace: Workspace, corpus: Pinned, engine: str) -> str:
     """Return the fingerprint of an engine over a corpus: with that of its package, and of the engines it reads."""
     settings = workspace.settings
+    others = _beside(workspace, corpus, engine)
+    return fingerprint(settings.engines[engine], settings.config.class_rule, corpus.digest, others)
+
+
+def engine_made_of(workspace: Workspace, corpus: Pinned, engine: str) -> Facts:
+    """Return what the fingerprint of an engine is made from, beside class rule and corpus."""
+    return made_of(workspace.settings.engines[engine], _beside(workspace, corpus, engine))
+
+
+def _beside(workspace: Workspace, corpus: Pinned, engine: str) -> Facts:
+    """Return what an engine depends on beside itself: the fingerprints of its sources, its package."""
+    settings = workspace.settings
     sources = sources_of(settings.engines[engine])
     others: Facts = {"sources": {source: engine_fingerprint(workspace, corpus, source) for source in sources}}
     if engine in settings.packages:
         others["package"] = settings.packages[engine]
-    return fingerprint(settings.engines[engine], settings.config.class_rule, corpus.digest, others)
+    return others
 
 
 def asked_ids(workspace: Workspace) -> set[str]:

@@ -262,13 +262,13 @@ def fingerprint(engine: Engine, class_rule: str, corpus: str, others: Mapping[st
         corpus: the corpus digest.
         others: what else it depends on: the package of a plug-in, the fingerprints of its sources.
     """
-    return digest(
-        {
-            "engine": engine.name,
-            "version": engine.VERSION,
-            "inputs": engine.fingerprint_inputs(),
-            "class_rule": class_rule,
-            "corpus": corpus,
-            **(others or {}),
-        }
-    )
+    return digest({**made_of(engine, others), "class_rule": class_rule, "corpus": corpus})
+
+
+def made_of(engine: Engine, others: Mapping[str, JsonValue] | None = None) -> dict[str, JsonValue]:
+    """Return what makes an engine what it is, beside class rule and corpus: all that its fingerprint is made from.
+
+    The digests of its model or run file and the versions of its packages are among it, and no path.
+    """
+    inputs = engine.fingerprint_inputs()
+    return {"engine": engine.name, "version": engine.VERSION, "inputs": inputs, **(others or {})}

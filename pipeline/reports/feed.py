@@ -44,6 +44,11 @@ class EngineRow(Record):
         description="Digest of engine, version, parameters, class rule and corpus; null where it did not run."
     )
     options: str = Field(description="Options of the engine, as canonical JSON.")
+    made_of: str | None = Field(
+        default=None,
+        description="What the fingerprint is made from beside class rule and corpus, as canonical JSON: version, "
+        "options, digests of models and run files, packages, fingerprints of sources; null where it did not run.",
+    )
 
 
 class GoldenSetRow(Record):

@@ -10,8 +10,10 @@ import base64
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
+
+from pydantic import JsonValue
 
 from pipeline.reports.charts import brief, visible
 from pipeline.reports.duplication import Duplication, first_of_each_side
@@ -128,6 +130,8 @@ def render(tables: Mapping[str, pa.Table]) -> Page:
         short=text_of(feed.run, "run_id")[:12],
         counts=_counts(feed),
         measures=measures,
+        compared=_side_by_side(feed),
+        headline=HEADLINE,
         not_run=[
             (text_of(row, "engine"), text_of(row, "reason"))
             for row in records_of(feed.run, "engines")
@@ -146,6 +150,7 @@ def render(tables: Mapping[str, pa.Table]) -> Page:
         homonyms=_homonyms(feed),
         classes=_largest_classes(feed),
         options=_options(str(feed.run["configuration"])),
+        engines=[_engine(row) for row in records_of(feed.run, "engines")],
     )
     return Page(
         html=html.encode("utf-8"),
@@ -228,10 +233,37 @@ def _place(rank: object) -> str:
     return "not ranked" if rank is None else f"rank {rank}"
 
 
-def _counts(feed: Feed) -> list[tuple[str, int]]:
+def _counts(feed: Feed) -> list[tuple[str, str]]:
     items = sum(count_of(golden_set, "items") for golden_set in records_of(feed.run, "golden_sets"))
     corpus = [(name, count_of(feed.run, name)) for name in ("taps", "entries", "classes")]
-    return [*corpus, ("golden items", items), ("engines", len(records_of(feed.run, "engines")))]
+    engines = records_of(feed.run, "engines")
+    ran = sum(engine["status"] == "ok" for engine in engines)
+    of_all = f"{ran:,}" if ran == len(engines) else f"{ran:,} of {len(engines):,}"
+    return [*((name, f"{count:,}") for name, count in [*corpus, ("golden items", items)]), ("engines", of_all)]
+
+
+class Compared(NamedTuple):
+    """The headline measures of an engine, as pinned, in the table of all engines."""
+
+    golden_set: str
+    engine: str
+    cells: list[Cell]
+    """One a headline measure."""
+    reason: str
+    """Why it did not run; empty where it did."""
+
+
+def _side_by_side(feed: Feed) -> list[Compared]:
+    """Return a row for each set and engine; nothing where there is only one engine."""
+    engines = records_of(feed.run, "engines")
+    if len(engines) < 2:
+        return []
+    absent = {text_of(row, "engine"): text_of(row, "reason") for row in engines if row["status"] == "not run"}
+    scored = [
+        Compared(name, engine, [cell_of(feed.metric(name, engine, "row", metric)) for metric in HEADLINE], "")
+        for name, engine in feed.evaluated
+    ]
+    return scored + [Compared("", engine, [], reason) for engine, reason in sorted(absent.items())]
 
 
 # --- measures --------------------------------------------------------------------------------------------------------
@@ -289,10 +321,13 @@ class Failures(NamedTuple):
     scored: int
     missed: int
     misses: Cut
+    best: bool
+    """Whether its recall@10 is the highest: on paper only its questions are unfolded."""
 
 
 def _failures(feed: Feed) -> list[Failures]:
     hits = Hits(feed)
+    best = max(feed.evaluated, key=lambda each: _recall(feed, *each), default=None)
     groups = []
     for place, (golden_set, engine) in enumerate(feed.evaluated, 1):
         scored = [item for item in feed.items_of(golden_set, engine) if item["scored"]]
@@ -309,9 +344,22 @@ def _failures(feed: Feed) -> list[Failures]:
         ]
         anchor = f"failures-{place}"
         groups.append(
-            Failures(golden_set, engine, anchor, len(scored), len(missed), Cut(shown, len(missed) - len(shown)))
+            Failures(
+                golden_set,
+                engine,
+                anchor,
+                len(scored),
+                len(missed),
+                Cut(shown, len(missed) - len(shown)),
+                (golden_set, engine) == best,
+            )
         )
     return groups
+
+
+def _recall(feed: Feed, golden_set: str, engine: str) -> float:
+    value = number_of(feed.metric(golden_set, engine, "row", "recall@10"), "value")
+    return -1.0 if value is None else value
 
 
 def _outcome(item: Row) -> str:
@@ -593,9 +641,78 @@ def _golden_in_words(duplication: Duplication) -> str:
     )
 
 
+# --- provenance ------------------------------------------------------------------------------------------------------
+
+
+class EngineFacts(NamedTuple):
+    """What an engine is made of."""
+
+    engine: str
+    fingerprint: str
+    """Empty where it did not run."""
+    reason: str
+    options: str
+    made_of: list[tuple[str, str]]
+    """Versions and digests by what they are of."""
+
+
+def _engine(row: Row) -> EngineFacts:
+    made_of = row.get("made_of")  # not there in a feed of an earlier release
+    return EngineFacts(
+        engine=text_of(row, "engine"),
+        fingerprint=text_of(row, "fingerprint"),
+        reason=text_of(row, "reason"),
+        options=text_of(row, "options"),
+        made_of=list(_flat(json.loads(made_of))) if isinstance(made_of, str) else [],
+    )
+
+
+def _flat(value: JsonValue, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the values of nested objects, each with the names that lead to it."""
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from _flat(part, f"{name} {key}".replace("_", " ").strip().removeprefix("inputs "))
+    else:
+        yield name, value if isinstance(value, str) else canonical_json(value)
+
+
+_ABOVE = {"corpus", "engines", "options", "golden", "stages"}
+"""Parts of the configuration that rows of their own show."""
+_CALLED = {
+    "cluster_decisions": "decisions about clusters",
+    "concepts": "concepts",
+    "max_file_bytes": "largest file that is read",
+    "near_threshold": "near-duplicates from a similarity of",
+    "not_run": "engines that did not run",
+    "qrels_position": "position of the ledger",
+    "roles": "roles of taps",
+}
+"""What the page calls parts of the configuration; the others by their own names."""
+
+
 def _options(configuration: str) -> list[tuple[str, str]]:
-    """List the options of a run, given as a JSON object, in the order of their names."""
-    return [(name, canonical_json(value)) for name, value in sorted(json.loads(configuration).items())]
+    """List what else of a run's configuration, a JSON object, can change a result, in words and uncut."""
+    options: dict[str, JsonValue] = json.loads(configuration)
+    return [
+        (_CALLED.get(name, name.replace("_", " ")), _in_words(name, value))
+        for name, value in sorted(options.items())
+        if name not in _ABOVE
+    ]
+
+
+def _in_words(name: str, value: JsonValue) -> str:
+    if name == "roles" and isinstance(value, dict):
+        roles: dict[str, list[str]] = {}
+        for tap, role in value.items():
+            roles.setdefault(str(role), []).append(tap)
+        return "; ".join(f"{role}: {', '.join(sorted(taps))}" for role, taps in sorted(roles.items()))
+    if name == "qrels_position":
+        return f"{value}" if value else "0: nothing was read from it"
+    if name == "max_file_bytes" and isinstance(value, int):
+        return f"{value:,} bytes"
+    if isinstance(value, dict):
+        return "; ".join(f"{part} {said}" for part, said in _flat(value)) or "none"
+    return value if isinstance(value, str) else canonical_json(value)
 
 
 # --- the template ----------------------------------------------------------------------------------------------------

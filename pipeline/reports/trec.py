@@ -17,6 +17,7 @@ counts such an answer once. Tools count documents; so there are two files of qre
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
@@ -154,7 +155,12 @@ class Exported:
             "method": {
                 "automatic": True,
                 "retrieval": [
-                    {"name": engine, "options": used["options"], "fingerprint": used["fingerprint"]},
+                    {
+                        "name": engine,
+                        "options": used["options"],
+                        "fingerprint": used["fingerprint"],
+                        "made of": json.loads(text_of(used, "made_of") or "null") if "made_of" in used else None,
+                    },
                 ],
                 "scores": "strictly falling in single precision; a tie takes the next smaller number",
             },
