@@ -23,7 +23,8 @@ def test_an_engine_that_cannot_run_is_reported_everywhere_and_the_others_are_pub
     config = project_with(examples, tmp_path / "project", f"[engines.bm25]\n{MISSING}")
     shown = assay("run", "--config", config, "--store", stored)
     assert shown.exit_code == 0
-    assert "Not run" in shown.out and "there is no run file their.run" in shown.out
+    assert "Not run: 1 of 2 engines" in shown.out and "there is no run file their.run" in shown.out
+    assert str(config.parent / "nowhere" / "their.run") in "".join(shown.out.split())
     told = assay("run", "--config", config, "--store", stored, "--json").json
     assert told["not_run"] == {"theirs": "there is no run file their.run"}
     feed = Path(told["feed"])
@@ -32,6 +33,8 @@ def test_an_engine_that_cannot_run_is_reported_everywhere_and_the_others_are_pub
         ("bm25", "bm25", "ok", None),
         ("theirs", "run-file", "not run", "there is no run file their.run"),
     ]
+    assert [row["made_of"] is None for row in run["engines"]] == [False, True]
+    assert str(tmp_path) not in json.dumps(run)
     for table in ("rankings", "items", "metrics"):
         assert set(pq.read_table(feed / f"{table}.parquet").column("engine").to_pylist()) == {"bm25"}
     assert '<span class="tag">not run</span>' in (feed / "report.html").read_text(encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import random
 import re
 from collections import defaultdict
@@ -188,7 +189,9 @@ def test_the_metadata_stands_beside_the_run_and_on_request_above_it(
     (run,) = table(finished, "runs").to_pylist()
     assert metadata["assay run"] == run["run_id"]
     assert metadata["data"]["test collection"]["corpus"] == run["corpus"]
-    assert metadata["method"]["retrieval"][0]["fingerprint"] == run["engines"][0]["fingerprint"]
+    (used,) = metadata["method"]["retrieval"]
+    assert used["fingerprint"] == run["engines"][0]["fingerprint"]
+    assert used["made of"] == json.loads(run["engines"][0]["made_of"])
     options = ["--config", examples / "config" / "assay.toml", "--store", finished]
     assay("export", tmp_path, "--header", *options)
     lines = (tmp_path / "default.bm25.run").read_text().splitlines(keepends=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.config import Overrides, load
-from pipeline.engines import INDEX, Answer, Query, RememberingEngine, embedding, fingerprint
+from pipeline.engines import INDEX, Answer, Query, RememberingEngine, embedding, fingerprint, made_of
 from pipeline.engines.dense import Dense, DenseOptions
 from pipeline.engines.embedding import SentenceModel
 from pipeline.errors import BadInput
@@ -171,6 +172,9 @@ def test_the_digest_of_a_model_is_of_the_names_and_bytes_of_its_files(folders: d
     (moved / "sub").mkdir()
     assert engine_of(moved).index_inputs() == here.index_inputs()
     assert fingerprint(engine_of(moved), "body", "c") == fingerprint(here, "body", "c")
+    named = json.dumps(made_of(here))
+    assert str(here._model.digest) in named and all(version in named for version in dict(here._model.packages).values())
+    assert str(folders["table"]) not in named
     (moved / "model.safetensors").rename(moved / "other.safetensors")
     renamed = engine_of(moved).index_inputs()
     (moved / "tokenizer.json").write_text((moved / "tokenizer.json").read_text() + " ")

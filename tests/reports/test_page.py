@@ -1,5 +1,6 @@
 import base64
 import hashlib
+import json
 import os
 import re
 import subprocess
@@ -520,3 +521,66 @@ def test_pinned_pinnable_and_ambiguous_rows_are_counted(small_run: Tables) -> No
     text = Seen(render(small_run)).text
     assert f"{pinned} rows pinned by an exemplar, {pinnable} graded by name that a lookup could pin" in text
     assert f"a lookup could pin, {judged} by a name that several contents carry" in text
+
+
+# --- several engines -------------------------------------------------------------------------------------------------
+
+TAPS = [f"owner/{'long-name-' * 5}{place:03}" for place in range(30)]
+MADE_OF = '{"engine":"bm25","inputs":{"index":{"model":"0123abcd"},"packages":{"onnxruntime":"1.2.3"}},"version":7}'
+
+
+@pytest.fixture(scope="module")
+def several(make_run: MakeRun) -> str:
+    """The page of a run of two engines that ran and one that did not."""
+    tables = make_run(taps=2, entries=20, items=12, engines=("bm25", "dense"))
+
+    def with_absent(run: dict[str, Any]) -> dict[str, Any]:
+        made = [{**engine, "made_of": MADE_OF} for engine in run["engines"]]
+        absent = {**made[0], "engine": "theirs", "status": "not run", "reason": "there is no run file", "made_of": None}
+        configuration = {"near_threshold": 0.8, "qrels_position": 0, "roles": dict.fromkeys(TAPS, "target")}
+        return {"engines": [*made, {**absent, "fingerprint": None}], "configuration": json.dumps(configuration)}
+
+    (run,) = [{**row, **with_absent(row)} for row in tables["runs"].to_pylist()]
+    return render({**tables, "runs": pa.Table.from_pylist([run])}).html.decode()
+
+
+def text_of_page(html: str) -> str:
+    return " ".join(Seen(Page(html.encode(), {})).text.split())
+
+
+def test_a_run_with_an_engine_that_did_not_run_says_so_at_the_top(several: str) -> None:
+    text = text_of_page(several)
+    assert "1 engine did not run" in text and "engines 2 of 3" in text
+
+
+def test_all_engines_stand_side_by_side_with_the_figures_of_their_own_tables(several: str) -> None:
+    (table,) = re.findall('<table class="compared">.*?</table>', several, re.DOTALL)
+    rows = [re.sub("<[^>]*>", " ", row).split() for row in re.findall("<tr>.*?</tr>", table, re.DOTALL)]
+    assert [" ".join(row[:3]) for row in rows[1:3]] == ["everyday · bm25", "everyday · dense"]
+    assert " ".join(rows[3]) == "theirs not run there is no run file"
+    own = re.findall('<span class="value">(.*?)</span>', several)[::2]
+    shown = [value for row in rows[1:3] for value in row[3:] if re.fullmatch(r"[01]\.\d{3}", value)]
+    assert shown == own
+
+
+def test_a_run_of_one_engine_has_no_table_of_all(page: Page) -> None:
+    assert b'<table class="compared">' not in page.html
+
+
+def test_on_paper_the_failures_of_one_engine_alone_are_unfolded(several: str) -> None:
+    assert several.count('<div class="items printed">') == 1
+    assert several.count('<div class="items') >= 2
+
+
+def test_provenance_is_in_words_and_whole(several: str) -> None:
+    text = text_of_page(several)
+    assert "roles of taps target: " in text and all(tap in text for tap in TAPS)
+    assert "position of the ledger 0: nothing was read from it" in text
+    assert "index model 0123abcd · packages onnxruntime 1.2.3 · version 7" in text
+    assert "option " not in text and "qrels_position" not in text
+
+
+def test_a_table_that_is_cut_shows_it_by_a_shadow(several: str) -> None:
+    assert re.search(r"\.scroll \{[^}]*var\(--shade\)[^}]*scroll;", several)
+    shown = re.findall(r"<table", several)
+    assert len(re.findall(r'<div class="scroll"[^>]*><table|<div class="scroll"[^>]*>\s*<table', several)) == len(shown)
