@@ -55,7 +55,6 @@ from pipeline.stages import Headline, Published
 from pipeline.taps.snapshot import TapState
 
 
-
 class Terminal(Console):
     """A console that leaves a reader who went away to `told_in_lines`."""
 
