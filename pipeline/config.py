@@ -165,16 +165,18 @@ class Settings:
         """
         return read_tap_list(self.tap_file)
 
-    def engine_faults(self, asked: Container[str] | None) -> list[Fault]:
+    def engine_faults(self, asked: Container[str] | None, proven: Container[str] = ()) -> list[Fault]:
         """Return what is wrong with the run files and models of the engines that run, of what can be seen before work.
 
         Args:
             asked: the ids of all questions; None where they cannot be read.
+            proven: engines, by name, that need not be looked at again.
         """
-        running = self.engines_that_run.values()
-        return [
-            fault for engine in running if isinstance(engine, CheckedEngine) for fault in engine.input_faults(asked)
-        ]
+        faults: list[Fault] = []
+        for name, engine in self.engines_that_run.items():
+            if isinstance(engine, CheckedEngine) and name not in proven:
+                faults += engine.input_faults(asked)
+        return faults
 
 
 LOOKED_UP_LATER = Fault(

@@ -76,6 +76,7 @@ from pipeline.workspace import (
     known_parts,
     mentioned,
     mentions_inputs,
+    proven_engines,
     rank_inputs,
     read,
     resolve_inputs,
@@ -744,7 +745,7 @@ def check_inputs(workspace: Workspace) -> TapList:
     """
     settings = workspace.settings
     of_entries = faults_in(workspace.golden_sets)
-    of_entries += settings.engine_faults(None if of_entries else asked_ids(workspace))
+    of_entries += settings.engine_faults(None if of_entries else asked_ids(workspace), proven_engines(workspace))
     faults = [*faults_in(settings.tap_list), *of_entries, *([LOOKED_UP_LATER] if of_entries else [])]
     faults += [*faults_in(settings.concepts), *faults_in(settings.cluster_decisions)]
     if faults:

@@ -63,9 +63,9 @@ class Dense:
         return self._model.why_not()
 
     def input_faults(self, asked: Container[str] | None) -> list[Fault]:
-        """Return what is wrong with the files of the model, which shows when it embeds a word."""
+        """Return what is wrong with the files of the model, which shows when it is loaded and embeds a word."""
         try:
-            self._model.embed("skill")
+            self._model.try_out()
         except BadInput as error:
             return list(error.faults)
         return []
