@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
@@ -128,8 +129,8 @@ class Options:
 
 
 @contextmanager
-def _opened(options: Options) -> Iterator[Workspace]:
-    settings = load(options.overrides())
+def _opened(options: Options, *, with_files: bool = False) -> Iterator[Workspace]:
+    settings = load(options.overrides(), with_files=with_files)
     night = Night(settings.store, Night.new_id(now()))
     try:
         with Watch(quiet=options.json) as watch:
@@ -152,7 +153,7 @@ def run(*, options: Options = Options()) -> None:
     Example: assay run --taps config/taps.toml --golden config/golden
     """
     started = now()
-    with _opened(options) as workspace:
+    with _opened(options, with_files=True) as workspace:
         try:
             published = stages.run(workspace)
         except BaseException as error:
@@ -833,7 +834,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
         try:
             app(words, exit_on_error=False, print_error=False, result_action="return_value")
         except CycloptsError as error:
-            raise BadInput([Fault("command line", str(error).strip(), "see --help")]) from None
+            raise BadInput([_of_engines(words) or Fault("command line", str(error).strip(), "see --help")]) from None
+
+
+_ENGINE_OPTION = re.compile(r"--engines\.[^.=]+\.[^.=]+(=.*)?", re.DOTALL)
+
+
+def _of_engines(words: Sequence[str]) -> Fault | None:
+    """Return what is wrong with the first word that would be an option of an engine; None where all of them are."""
+    for word in words:
+        name = word.partition("=")[0]
+        if re.match(r"--engines(?![^.])", name) and not _ENGINE_OPTION.fullmatch(word):
+            what = "names no engine with one of its options"
+            return Fault(name, what, "give one option of one engine, such as --engines.bm25.tokenizer ascii")
+    return None
 
 
 if __name__ == "__main__":

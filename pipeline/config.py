@@ -10,7 +10,7 @@ import difflib
 import os
 import tomllib
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
@@ -19,10 +19,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field, JsonValue, ValidationError
 
 from pipeline.classes.decisions import NO_DECISIONS, ClusterDecisions, read_cluster_decisions
-from pipeline.engines import ENGINES, Borrower, CannotLoad, Engine, Plugins, engine_class
+from pipeline.engines import ENGINES, Borrower, CannotLoad, CheckedEngine, Engine, Plugins, engine_class
 from pipeline.engines.plugins import absent, plugins
 from pipeline.errors import BadInput, Fault
 from pipeline.golden.concepts import NO_CONCEPTS, Concepts, read_concepts
+from pipeline.golden.items import read_golden_set
 from pipeline.ledger import FILE, url_of
 from pipeline.records import Record
 from pipeline.store import Store
@@ -184,9 +185,37 @@ class Settings:
         """
         return read_tap_list(self.tap_file)
 
+    def engine_faults(self, asked: Container[str] | None, proven: Container[str] = ()) -> list[Fault]:
+        """Return what is wrong with the run files and models of the engines that run, of what can be seen before work.
 
-def load(overrides: Overrides | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+        Args:
+            asked: the ids of all questions; None where they cannot be read.
+            proven: engines, by name, that need not be looked at again.
+        """
+        faults: list[Fault] = []
+        for name, engine in self.engines_that_run.items():
+            if isinstance(engine, CheckedEngine) and name not in proven:
+                faults += engine.input_faults(asked)
+        return faults
+
+
+LOOKED_UP_LATER = Fault(
+    "golden sets and run files",
+    "the entries that they name are looked up once the taps are read",
+    "mend what is told here, and run again",
+)
+"""Is told with the faults of such files, since mending those may bring others to light."""
+
+
+def load(
+    overrides: Overrides | None = None, environ: Mapping[str, str] | None = None, *, with_files: bool = False
+) -> Settings:
     """Read the configuration file and lay the environment and the command line over it.
+
+    Args:
+        overrides: what the command line gives.
+        environ: the environment; that of this process unless given.
+        with_files: where the configuration is wrong, tell what is wrong with the files that it names as well.
 
     Raises:
         BadInput: the file, a variable or an option is wrong; all faults are named, each by where it was given.
@@ -199,14 +228,13 @@ def load(overrides: Overrides | None = None, environ: Mapping[str, str] | None =
     _take_command_line(given, overrides)
     config = _validated(given)
     engines, packages = _engines(config.engines, given)
-    golden_files = _golden_files(file.parent, config.golden, given)
+    golden_files = () if "golden" in given.refused else _golden_files(file.parent, config.golden, given)
     try:
         ledger_url = url_of(config.ledger or str(file.parent / config.store / FILE), file.parent)
     except BadInput as error:
         given.fault(("ledger",), error.faults[0].what, error.faults[0].todo)
-    if given.faults:
-        raise BadInput(given.faults)
-    return Settings(
+        ledger_url = ""
+    settings = Settings(
         config=config,
         file=file,
         store=Store(plain(file.parent / config.store)),
@@ -219,6 +247,28 @@ def load(overrides: Overrides | None = None, environ: Mapping[str, str] | None =
         ledger_url=ledger_url,
         not_run=_not_run(engines),
     )
+    if given.faults:
+        raise BadInput([*given.faults, *(_file_faults(settings, given.refused) if with_files else [])])
+    return settings
+
+
+def _file_faults(settings: Settings, refused: Container[str]) -> list[Fault]:
+    """Return what is wrong with the files of a configuration, but for the options that are ``refused``."""
+    golden = [partial(read_golden_set, path) for path in settings.golden_files if "\0" not in str(path)]
+    faults = [] if "taps" in refused else faults_in(settings.tap_list)
+    of_entries = [fault for read in golden for fault in faults_in(read)] + settings.engine_faults(None)
+    faults += [*of_entries, *([LOOKED_UP_LATER] if of_entries else [])]
+    faults += [] if "concepts" in refused else faults_in(settings.concepts)
+    return faults + ([] if "cluster_decisions" in refused else faults_in(settings.cluster_decisions))
+
+
+def faults_in(read: Callable[[], object]) -> list[Fault]:
+    """Read something that people wrote, and return what is wrong with it."""
+    try:
+        read()
+    except BadInput as error:
+        return list(error.faults)
+    return []
 
 
 PATHS = ("store", "taps", "golden", "cluster_decisions")
@@ -235,8 +285,11 @@ class _Given:
         self.here = here
         self.values = dict(written)
         self.faults: list[Fault] = []
+        self.refused: set[str] = set()
+        """Options that say nothing which could be used."""
         self._places: dict[tuple[str, ...], str] = {}
         self.engines = written.get("engines", Config.model_fields["engines"].default)
+        self._in_file = frozenset(written["engines"]) if isinstance(written.get("engines"), dict) else frozenset()
         if isinstance(self.engines, dict) and all(isinstance(options, dict) for options in self.engines.values()):
             self.engines = {name: dict(options) for name, options in self.engines.items()}
             self.values["engines"] = self.engines
@@ -260,6 +313,11 @@ class _Given:
         for length in range(len(option), 0, -1):
             if option[:length] in self._places:
                 return " ".join([self._places[option[:length]], *option[length:]])
+        if option[0] == "engines" and len(option) == 2:
+            # An engine as a whole: what the command line and the environment say of it counts beside the file.
+            own = [place for given, place in self._places.items() if given[:2] == option]
+            in_file = [f"{self.file} engines.{option[1]}"] if option[1] in self._in_file or not own else []
+            return ", ".join([*in_file, *own])
         if option[0] == "engines" and len(option) > 2:
             return " ".join([f"{self.file} engines.{option[1]}", *option[2:]])
         return f"{self.file} {'.'.join(option)}"
@@ -390,11 +448,14 @@ def _validated(given: _Given) -> Config:
         config = Config.model_validate(given.values)
     except ValidationError as error:
         wrong = {str(found["loc"][0]) for found in error.errors()}
+        given.refused |= wrong
         given.faults += faults_of(error, given.place)
         config = Config.model_validate({name: value for name, value in given.values.items() if name not in wrong})
     for option in PATHS:
         value = getattr(config, option)
         for path in value if isinstance(value, list) else [] if value is None else [value]:
+            if (not path or "\0" in path) and option != "golden":
+                given.refused.add(option)  # of several golden sets the others count
             if not path:
                 given.fault((option,), "is empty", "name a file or folder")
             elif "\0" in path:
@@ -414,6 +475,9 @@ def faults_of(error: ValidationError, place: Callable[..., str]) -> list[Fault]:
         where = place(*map(str, found["loc"]))
         if found["type"] == "extra_forbidden":
             faults.append(Fault(where, "unknown option", "remove it or mend its name"))
+        elif found["type"] == "value_error":  # raised by a check of ours, which says it in full
+            what, _, todo = str(found["ctx"]["error"]).partition("; ")
+            faults.append(Fault(where, what, todo or "mend the value"))
         else:
             faults.append(Fault(where, f"{found['msg']} (given: {found['input']!r})", "mend the value"))
     return faults
@@ -485,7 +549,7 @@ def _engine(kind: object, name: str, options: dict[str, Any], given: _Given, kno
             raise BadInput([Fault(where, f"holds a NUL character: {options['path']!r}", "mend the path")])
         options["path"] = str(given.file.parent / options["path"])
     try:
-        of_kind = engine_class(kind, given.place("engines", name), known)
+        of_kind = engine_class(kind, given.place("engines", name, *(["kind"] if kind != name else [])), known)
     except CannotLoad as error:
         return absent(kind, options, str(error))
     return of_kind(of_kind.Options.model_validate(options))
@@ -511,7 +575,7 @@ def _not_run(engines: Mapping[str, Engine]) -> dict[str, str]:
     own = {name: engine.why_not() for name, engine in sorted(engines.items())}
     reasons: dict[str, str] = {}
     for name, engine in sorted(engines.items()):
-        missing = [f"its source {source} is not run: {own[source]}" for source in sources_of(engine) if own[source]]
+        missing = [f"its source {source} is not run: {own[source]}" for source in sources_of(engine) if own.get(source)]
         reason = own[name] or "; ".join(missing)
         if reason:
             reasons[name] = reason

@@ -175,7 +175,7 @@ def propose(context: Context, night: str) -> str:
 def _bare_workspace(context: Context, night: str) -> Workspace:
     # A relative path of the DAG's parameter is relative to the project, the folder above that of the DAG's file.
     project = Path(context["dag"].fileloc).resolve().parent.parent
-    settings = load(Overrides(config=project / str(context["params"]["config"])))
+    settings = load(Overrides(config=project / str(context["params"]["config"])), with_files=True)
     return Workspace(settings, Night(settings.store, night), _watch)
 
 
@@ -226,7 +226,7 @@ def run_in_process(config: Path, home: Path) -> NightRow:
         BadInput: the configuration is wrong.
     """
     global _watch
-    store = load(Overrides(config=config)).store  # a wrong configuration is told before Airflow starts
+    store = load(Overrides(config=config), with_files=True).store  # a wrong configuration is told before Airflow starts
     log = home / "airflow.log"
     prepare_airflow(home)
     with _output_into(log) as console, Watch(console=console) as watch:

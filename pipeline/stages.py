@@ -20,7 +20,7 @@ from pipeline.checks import CHECKS, CheckRow, Sample
 from pipeline.checks.known import KNOWN_ITEMS, KnownItemsRow
 from pipeline.classes import CLUSTER, SIGN, WHOLE, Shard
 from pipeline.classes.group import CLASSES
-from pipeline.config import Absent, sources_of
+from pipeline.config import LOOKED_UP_LATER, Absent, faults_in, sources_of
 from pipeline.engines import (
     INDEX,
     RANK,
@@ -76,6 +76,7 @@ from pipeline.workspace import (
     known_parts,
     mentioned,
     mentions_inputs,
+    proven_engines,
     rank_inputs,
     read,
     resolve_inputs,
@@ -742,21 +743,17 @@ def check_inputs(workspace: Workspace) -> TapList:
     """Read everything that people wrote, before any work; return the tap list.
 
     Raises:
-        BadInput: the tap list, the decisions or a golden set is wrong; the faults of all of them are named.
+        BadInput: the tap list, the decisions, a golden set, a run file or a model is wrong; the faults of all of them
+            are named, but for entries that there are not, which only the corpus shows.
     """
-    faults: list[Fault] = []
-    for read_one in (workspace.golden_sets, workspace.settings.concepts, workspace.settings.cluster_decisions):
-        try:
-            read_one()
-        except BadInput as error:
-            faults += error.faults
-    try:
-        taps = workspace.settings.tap_list()
-    except BadInput as error:
-        faults = [*error.faults, *faults]
+    settings = workspace.settings
+    of_entries = faults_in(workspace.golden_sets)
+    of_entries += settings.engine_faults(None if of_entries else asked_ids(workspace), proven_engines(workspace))
+    faults = [*faults_in(settings.tap_list), *of_entries, *([LOOKED_UP_LATER] if of_entries else [])]
+    faults += [*faults_in(settings.concepts), *faults_in(settings.cluster_decisions)]
     if faults:
         raise BadInput(faults)
-    return taps
+    return settings.tap_list()
 
 
 def read_tap(workspace: Workspace, tap: Tap) -> TapState:

@@ -21,7 +21,7 @@ from pipeline.classes.families import FAMILY_THRESHOLD
 from pipeline.classes.group import CLASSES
 from pipeline.classes.signatures import SCHEME
 from pipeline.config import Settings, sources_of
-from pipeline.engines import INDEX, RANK, IndexEngine, RememberingEngine, fingerprint, made_of
+from pipeline.engines import INDEX, RANK, CheckedEngine, IndexEngine, RememberingEngine, fingerprint, made_of
 from pipeline.errors import BadInput, Fault
 from pipeline.feedback import FEEDBACK
 from pipeline.golden.concepts import CONCEPTS, Mentioned
@@ -311,6 +311,20 @@ def _beside(workspace: Workspace, corpus: Pinned, engine: str) -> Facts:
 def asked_ids(workspace: Workspace) -> set[str]:
     """Return the ids of the questions of all golden sets."""
     return {item.query_id for golden in workspace.golden_sets() for item in golden.items}
+
+
+def proven_engines(workspace: Workspace) -> set[str]:
+    """Return the engines that have indexed a tap with just what they read now: a model need not be loaded to try it."""
+    running = workspace.settings.engines_that_run.items()
+    reading = {
+        name: engine.index_inputs()
+        for name, engine in running
+        if isinstance(engine, IndexEngine) and isinstance(engine, CheckedEngine)
+    }
+    if not reading:
+        return set()
+    indexed = [made.inputs["index"] for made in workspace.store.stored(INDEX)]
+    return {name for name, inputs in reading.items() if inputs in indexed}
 
 
 def options_of(workspace: Workspace, engine: str) -> Facts:

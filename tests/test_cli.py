@@ -91,6 +91,40 @@ def test_a_wrong_word_is_one_line_and_exit_code_2(assay: Assay, words: list[str]
     assert len(ended.err.splitlines()) == 1 and ended.err.startswith("assay: ")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["--engines", "x"], ["--engines"], ["--engines.bm25", "x"], ["--engines.bm25=x"], ["--engines.bm25.a.b", "1"]],
+)
+def test_an_option_of_no_engine_is_told_in_words_with_an_example(assay: Assay, words: list[str]) -> None:
+    option = words[0].partition("=")[0]
+    todo = "give one option of one engine, such as --engines.bm25.tokenizer ascii"
+    ended = assay("run", *words)
+    assert ended.err == f"assay: {option}: names no engine with one of its options; {todo}\n"
+    assert ended.exit_code == 2
+
+
+@pytest.mark.parametrize("command", [["duplicates"], ["explain", "123456"], ["export"]])
+@pytest.mark.parametrize(
+    ("latest", "what"),
+    [
+        ("{", "names no run: it is damaged"),
+        (None, "is not there"),
+        ('{"folder":"run=0","run_id":"0"}', "names the run 0, which is not there"),
+    ],
+)
+def test_where_the_last_run_cannot_be_told_it_is_said_what_to_do(
+    assay: Assay, config: Path, stored: Path, tmp_path: Path, command: list[str], latest: str | None, what: str
+) -> None:
+    place = stored / "feed" / "latest.json"
+    place.unlink()
+    if latest is not None:
+        place.write_text(latest)
+    words = [*command, tmp_path / "trec"] if command == ["export"] else command
+    ended = assay(*words, "--config", config, "--store", stored)
+    assert ended.err == f"assay: {place}: {what}; run `assay run` again, or name a run with --run\n"
+    assert ended.exit_code == 2
+
+
 def test_a_missing_configuration_says_what_to_do(assay: Assay, tmp_path: Path) -> None:
     ended = assay("run", "--config", tmp_path / "none.toml")
     assert ended.exit_code == 2

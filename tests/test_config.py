@@ -119,7 +119,9 @@ def test_a_wrong_variable_is_called_by_its_name(project: Path) -> None:
         (Overrides(), {"ASSAY_CLASS_RULE": "name"}, "ASSAY_CLASS_RULE: "),
         (Overrides(engines={"bm25": {"k1": "much"}}), {}, "--engines.bm25.k1: "),
         (Overrides(engines={"bm25": {"k3": "1"}}), {}, "--engines.bm25.k3: unknown option"),
-        (Overrides(engines={"word2vec": {"k": "1"}}), {}, "engines.word2vec: no engine is called"),
+        (Overrides(engines={"word2vec": {"k": "1"}}), {}, "--engines.word2vec.k: no engine is called"),
+        (Overrides(engines={"mine": {"kind": "word2vec"}}), {}, "--engines.mine.kind: no engine is called"),
+        (Overrides(engines={"bm25": {"kind": "word2vec"}}), {}, "--engines.bm25.kind: no engine is called"),
         (Overrides(), {"ASSAY_ENGINES_BM25_B": "2"}, "ASSAY_ENGINES_BM25_B: "),
         (Overrides(golden=("nowhere",)), {}, "--golden: no such file"),
         (Overrides(), {"ASSAY_GOLDEN": "nowhere"}, "ASSAY_GOLDEN: no such file"),
@@ -132,7 +134,7 @@ def test_a_wrong_value_is_called_by_the_place_that_gave_it(
         load(replace(given, config=project / "assay.toml"), environ)
     (line,) = str(caught.value).splitlines()
     assert words in line
-    assert ("assay.toml" in line) == ("word2vec" in line)
+    assert "assay.toml" not in line
 
 
 @pytest.mark.parametrize(
@@ -150,6 +152,36 @@ def test_a_variable_that_is_no_option_is_refused_with_those_that_are_near(
     with pytest.raises(BadInput, match=f"^{variable}: no option has this name; unset it, or use: ") as caught:
         load(Overrides(config=project / "assay.toml"), {variable: "1", "ASSAYER": "me", "OTHER_ASSAY_X": ""})
     assert near in str(caught.value)
+
+
+def test_options_that_do_not_fit_together_are_told_in_our_words_alone(project: Path) -> None:
+    write(project, "[engines.bm25]\n[engines.both]\nkind = 'hybrid'\nof = ['bm25', 'bm25']\n")
+    with pytest.raises(BadInput) as caught:
+        load(Overrides(config=project / "assay.toml", engines={"both": {"constant": "1"}}), {})
+    where = f"{project / 'assay.toml'} engines.both, --engines.both.constant"
+    assert str(caught.value) == f"{where}: of names bm25 twice; name two engines"
+
+
+def test_a_wrong_option_hides_no_fault_of_the_files(project: Path) -> None:
+    (project / "golden" / "one.jsonl").write_text('{"query": "a"}\n')
+    (project / "taps.toml").write_text("nonsense = 1\n")
+    (project / "decisions.jsonl").write_text("{\n")
+    (project / "their.run").write_text("q\n")
+    theirs = "[engines.theirs]\nkind = 'run-file'\npath = 'their.run'\n"
+    file = write(project, f"threads = 0\ncluster_decisions = 'decisions.jsonl'\n{theirs}")
+    with pytest.raises(BadInput) as caught:
+        load(Overrides(config=file), {}, with_files=True)
+    told = [next(name for name in NAMED if name in fault.where) for fault in caught.value.faults]
+    assert sorted(set(told)) == sorted(NAMED)
+
+
+NAMED = ("threads", "taps.toml", "one.jsonl line 1", "their.run line 1", "golden sets and run files", "decisions.jsonl")
+
+
+def test_an_option_that_is_refused_says_nothing_of_the_file_that_it_would_have_named(project: Path) -> None:
+    with pytest.raises(BadInput) as caught:
+        load(Overrides(config=write(project, "taps = 1\ngolden = 2\n")), {}, with_files=True)
+    assert [fault.where.rpartition(" ")[2] for fault in caught.value.faults] == ["taps", "golden"]
 
 
 def test_an_empty_path_is_refused_and_not_the_current_folder(project: Path) -> None:

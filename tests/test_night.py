@@ -225,6 +225,14 @@ def test_golden_rows_that_name_nothing_end_with_2_and_are_all_named_with_candida
     assert feed_bytes(stored) == before
 
 
+def test_a_wrong_option_does_not_hide_what_is_wrong_in_the_files(project: Path, tmp_path: Path, assay: Assay) -> None:
+    with (project / "config" / "golden" / "default.jsonl").open("a") as rows:
+        rows.write('{"query": "x", "relevant": ["No Slug"]}\n')
+    ended = assay("run", "--config", config_of(project), "--store", tmp_path / "store", "--threads", 0)
+    assert ended.exit_code == 2
+    assert "assay: --threads: " in ended.err and "no entry can be called 'No Slug'" in ended.err
+
+
 def test_bad_input_goes_before_an_outage_and_all_of_it_is_told_before_any_work(
     project: Path, tmp_path: Path, assay: Assay
 ) -> None:
@@ -234,6 +242,7 @@ def test_bad_input_goes_before_an_outage_and_all_of_it_is_told_before_any_work(
     ended = assay("run", "--config", config_of(project), "--store", tmp_path / "store")
     assert ended.exit_code == 2
     assert len([line for line in ended.err.splitlines() if "default.jsonl line" in line]) == 2
+    assert "golden sets and run files: the entries that they name are looked up once the taps are read" in ended.err
     assert not (tmp_path / "store" / "git").exists()
 
 

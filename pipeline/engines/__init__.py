@@ -11,7 +11,7 @@ unchanged night need not load an engine to know what it would do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Container, Iterator, Mapping, Sequence, Set
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
@@ -214,6 +214,19 @@ class Borrower(Engine, Protocol):
 
         Raises:
             BadInput: what somebody gave it is wrong; all faults are named.
+        """
+        ...
+
+
+@runtime_checkable
+class CheckedEngine(Engine, Protocol):
+    """An engine that can say before any work what is wrong with what somebody gave it."""
+
+    def input_faults(self, asked: Container[str] | None) -> list[Fault]:
+        """Return what is wrong, of what can be seen without the corpus; it is asked only where the engine can run.
+
+        Args:
+            asked: the ids of all questions of all golden sets; None where they cannot be read.
         """
         ...
 

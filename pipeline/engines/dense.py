@@ -9,7 +9,7 @@ dimension, so scores have the same bits however entries are cut into taps.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
@@ -19,6 +19,7 @@ from pydantic import Field, JsonValue
 from pipeline.engines import Answer, Query
 from pipeline.engines.embedding import SentenceModel
 from pipeline.engines.text import opened
+from pipeline.errors import BadInput, Fault
 from pipeline.records import Record
 
 if TYPE_CHECKING:
@@ -38,7 +39,11 @@ class DenseOptions(Record):
 
 
 class Dense:
-    """The engine: embeds the texts of taps, and joins their vectors into a retriever."""
+    """The engine: embeds the texts of taps, and joins their vectors into a retriever.
+
+    Raises:
+        BadInput: there is something at the path, and it is no folder.
+    """
 
     name: ClassVar[str] = "dense"
     VERSION: ClassVar[int] = 1
@@ -46,11 +51,24 @@ class Dense:
 
     def __init__(self, options: DenseOptions) -> None:
         self.options = options
-        self._model = SentenceModel(Path(options.path), options.max_tokens)
+        folder = Path(options.path)
+        if folder.exists() and not folder.is_dir():
+            raise BadInput(
+                [Fault(str(folder), "is a file, not a model folder", "name the folder that holds the model")]
+            )
+        self._model = SentenceModel(folder, options.max_tokens)
 
     def why_not(self) -> str | None:
         """Return which part of the model or which package is missing; None where all are there."""
         return self._model.why_not()
+
+    def input_faults(self, asked: Container[str] | None) -> list[Fault]:
+        """Return what is wrong with the files of the model, which shows when it is loaded and embeds a word."""
+        try:
+            self._model.try_out()
+        except BadInput as error:
+            return list(error.faults)
+        return []
 
     def index_inputs(self) -> dict[str, JsonValue]:
         """Return what the vectors depend on: the files of the model, what reads them, how much of a text counts."""

@@ -34,6 +34,8 @@ LONGEST_TOKEN = 32
 """Characters a token for which a text is read at most, so that a text of megabytes is not cut into tokens in vain."""
 
 _READ_BY = {ONNX: ("onnxruntime", "tokenizers"), TABLES: ("safetensors", "tokenizers")}
+_TRIED = 100
+"""Words of a vocabulary that are tried at most."""
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
@@ -102,6 +104,18 @@ class SentenceModel:
         if not math.isfinite(length):
             raise BadInput([self._fault("gives a vector that is no number", "take another model")])
         return (mean / length).astype(np.float32) if length > 0 else None
+
+    def try_out(self) -> None:
+        """Load the model and embed a word.
+
+        Raises:
+            BadInput: the files of the model are wrong.
+        """
+        _ = self._tokenizer, self._token_vectors
+        # A small vocabulary may lack any one word; then one of its own is embedded.
+        for word in ("skill", *sorted(self._tokenizer.get_vocab())[:_TRIED]):
+            if self.embed(word) is not None:
+                return
 
     @property
     def _is_onnx(self) -> bool:

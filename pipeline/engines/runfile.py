@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -30,6 +31,11 @@ MOST_FAULTS = 100
 """Faults of one file that are named; the others are counted."""
 COLUMNS = ("query_id", "doc_id", "score", "rank")
 
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
+"""A number as every language reads it; Python's own `float` takes `1_0` and the digits of all scripts too."""
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_A_SCORE = "write a number from 0 on; what scores 0 is no hit"
+
 
 class RunFileOptions(Record):
     """Options of engine ``run-file``."""
@@ -38,7 +44,11 @@ class RunFileOptions(Record):
 
 
 class RunFile:
-    """The engine: reads the file, and holds it against the corpus and the questions."""
+    """The engine: reads the file, and holds it against the corpus and the questions.
+
+    Raises:
+        BadInput: there is something at the path, and it is no file.
+    """
 
     name: ClassVar[str] = "run-file"
     VERSION: ClassVar[int] = 1
@@ -47,6 +57,9 @@ class RunFile:
     def __init__(self, options: RunFileOptions) -> None:
         self.options = options
         self._path = Path(options.path)
+        if self._path.exists() and not self._path.is_file():
+            what = "is a folder, not a run file" if self._path.is_dir() else "is no file"
+            raise BadInput([Fault(str(self._path), what, "name the run file itself")])
         self._digest: str | None = None
 
     def why_not(self) -> str | None:
@@ -70,12 +83,31 @@ class RunFile:
         Raises:
             BadInput: lines are wrong, or name a document or query that there is not.
         """
+        paths = zip(lent.corpus.column("tap").to_pylist(), lent.corpus.column("path").to_pylist(), strict=True)
+        row_of = {document_id(tap, path): row for row, (tap, path) in enumerate(paths)}
         faults: list[Fault] = []
-        lines = self._read_parquet(faults) if self._is_parquet else self._read_trec(faults)
-        found = _by_query(lines, lent, faults)
+        found = _by_query(self._lines(faults), lent.asked, row_of, faults)
         if faults:
             raise BadInput(_first(faults, str(self._path)))
-        return _answers(lent, found)
+        return _answers(lent, found, row_of)
+
+    def input_faults(self, asked: Container[str] | None) -> list[Fault]:
+        """Return what is wrong with the file whatever the corpus holds.
+
+        Args:
+            asked: the ids of all questions; None where they cannot be read.
+        """
+        faults: list[Fault] = []
+        _by_query(self._lines(faults), asked, None, faults)
+        return _first(faults, str(self._path))
+
+    def _lines(self, faults: list[Fault]) -> Iterator[Line]:
+        empty = True
+        for line in self._read_parquet(faults) if self._is_parquet else self._read_trec(faults):
+            empty = False
+            yield line
+        if empty and not faults:
+            faults.append(Fault(str(self._path), "holds no row", "write at least one"))
 
     @property
     def _is_parquet(self) -> bool:
@@ -92,15 +124,20 @@ class RunFile:
             if not columns:
                 continue
             where = f"{self._path} line {number}"
+            control = _CONTROL.search(row)
+            if control is not None:
+                what = f"holds the control character U+{ord(control[0]):04X}"
+                faults.append(Fault(where, what, "remove it; in a path write %XX for it"))
+                continue
             if len(columns) != 6:
                 what = f"{len(columns)} columns, not 6"
                 faults.append(Fault(where, what, "write: query Q0 document rank score tag"))
                 continue
             query_id, _, document, _, score, _ = columns
-            try:
+            if _NUMBER.fullmatch(score):
                 yield Line(where, query_id, document, float(score))
-            except ValueError:
-                faults.append(Fault(where, f"the score {score!r} is no number", "write a number above 0"))
+            else:
+                faults.append(Fault(where, f"the score {score!r} is no number", _A_SCORE))
 
     def _read_parquet(self, faults: list[Fault]) -> Iterator[Line]:
         table = self._parquet(faults)
@@ -166,42 +203,49 @@ def _written(character: str) -> str:
     return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogateescape"))
 
 
-def _by_query(lines: Iterable[Line], lent: Lent, faults: list[Fault]) -> dict[str, dict[int, float]]:
-    """Return the score of each entry that each query found, and note what is wrong with the lines."""
-    paths = zip(lent.corpus.column("tap").to_pylist(), lent.corpus.column("path").to_pylist(), strict=True)
-    row_of = {document_id(tap, path): row for row, (tap, path) in enumerate(paths)}
-    found: dict[str, dict[int, float]] = {}
+def _by_query(
+    lines: Iterable[Line], asked: Container[str] | None, held: Container[str] | None, faults: list[Fault]
+) -> dict[str, dict[str, float]]:
+    """Return the score of each document that each query found, and note what is wrong with the lines.
+
+    Args:
+        lines: what the file says.
+        asked: the ids of all questions; None where they are not known.
+        held: the documents of the corpus; None where they are not known yet.
+        faults: takes what is wrong.
+    """
+    found: dict[str, dict[str, float]] = {}
     for line in lines:
-        row = row_of.get(line.document)
         scores = found.setdefault(line.query_id, {})
-        wrong = _wrong(line, line.query_id in lent.asked, row is not None, row in scores)
-        if wrong is None and row is not None:
-            scores[row] = line.score
-        elif wrong is not None:
+        is_asked = asked is None or line.query_id in asked
+        wrong = _wrong(line, is_asked, held is None or line.document in held, line.document in scores)
+        if wrong is None:
+            scores[line.document] = line.score
+        else:
             faults.append(wrong)
     return found
 
 
 def _wrong(line: Line, asked: bool, known: bool, again: bool) -> Fault | None:
     if not asked:
-        return Fault(line.where, f"no golden set asks the query {line.query_id!r}", "remove the line or mend the id")
+        return Fault(line.where, f"no golden set asks the query {line.query_id!r}", "remove it or mend the id")
     if not known:
         todo = "write tap::path of an entry, white space as %20"
         return Fault(line.where, f"the corpus holds no document {line.document!r}", todo)
     if again:
         what = f"the query {line.query_id!r} has the document {line.document!r} twice"
-        return Fault(line.where, what, "keep one of the lines")
+        return Fault(line.where, what, "keep one of them")
     if not math.isfinite(line.score) or line.score < 0:
-        todo = "write a number from 0 on; what scores 0 is no hit"
-        return Fault(line.where, f"the score is {line.score}", todo)
+        return Fault(line.where, f"the score is {line.score}", _A_SCORE)
     return None
 
 
-def _answers(lent: Lent, found: dict[str, dict[int, float]]) -> Iterator[Answer]:
+def _answers(lent: Lent, found: dict[str, dict[str, float]], row_of: dict[str, int]) -> Iterator[Answer]:
     import numpy as np
 
     for query in lent.queries:
-        hits = sorted((row, score) for row, score in found.get(query.query_id, {}).items() if score > 0)
+        scores = found.get(query.query_id, {})
+        hits = sorted((row_of[document], score) for document, score in scores.items() if score > 0)
         entries = np.array([row for row, _ in hits], np.int64)
         yield Answer(query.query_id, entries, np.array([score for _, score in hits], np.float64))
 

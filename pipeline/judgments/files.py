@@ -68,7 +68,7 @@ def parse_trec(path: Path, data: bytes, targets: Targets, source: Source, annota
             wrongs.append((number, Wrong("", f"has {len(words)} columns", "write question, 0, document, grade")))
             continue
         query_id, _, document, written = words
-        grade = int(written) if written.lstrip("-").isdecimal() else -1
+        grade = int(written) if written.isascii() and written.isdecimal() else -1
         if grade not in range(4):
             wrongs.append((number, Wrong("grade", f"is none of 0 to 3: {in_row(written)}", "mend the grade")))
             continue

@@ -495,14 +495,14 @@ def find_run(store: Store, wanted: str | None) -> str:
     """Return the id of a published run: the one that was published last, or the one whose id begins with ``wanted``.
 
     Raises:
-        MissingArtifact: nothing was published yet.
+        MissingArtifact: nothing was published yet, or ``latest.json`` is missing or names no run that there is.
         BadInput: no published run, or more than one, has an id that begins so.
     """
     runs = published_runs(store)
     if not runs:
         raise MissingArtifact(f"{store.feed}: no run is published; run `assay run` first")
     if wanted is None:
-        return Latest.model_validate_json((store.feed / "latest.json").read_bytes()).run_id
+        return _latest(store, runs)
     found = [run_id for run_id in runs if run_id.startswith(wanted)]
     if len(found) == 1:
         return found[0]
@@ -512,6 +512,22 @@ def find_run(store: Store, wanted: str | None) -> str:
 
 
 _MOST_LISTED = 10
+
+
+def _latest(store: Store, runs: Sequence[str]) -> str:
+    """Return the run that ``latest.json`` names; MissingArtifact where it names none of ``runs``."""
+    place = store.feed / "latest.json"
+    try:
+        run_id = Latest.model_validate_json(place.read_bytes()).run_id
+    except OSError as error:
+        what = "is not there" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
+    except ValueError:
+        what = "names no run: it is damaged"
+    else:
+        if run_id in runs:
+            return run_id
+        what = f"names the run {run_id[:12]}, which is not there"
+    raise MissingArtifact(f"{place}: {what}; run `assay run` again, or name a run with --run")
 
 
 def published_runs(store: Store) -> list[str]:

@@ -277,6 +277,18 @@ def test_a_model_that_is_there_and_wrong_is_bad_input_by_name(
     with pytest.raises(BadInput) as caught:
         SentenceModel(folder, 256).embed("cat")
     assert words in str(caught.value) and str(folder) in str(caught.value)
+    (told,) = engine_of(folder).input_faults(None)  # before any work, too
+    assert words in told.what
+
+
+def test_a_model_that_is_right_is_found_to_be_so_before_any_work(folders: dict[str, Path]) -> None:
+    assert [engine_of(folder).input_faults(None) for folder in folders.values()] == [[] for _ in folders]
+
+
+def test_a_file_where_the_model_folder_should_be_is_bad_input(tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes(b"")
+    with pytest.raises(BadInput, match="is a file, not a model folder; name the folder that holds the model"):
+        engine_of(tmp_path / "model.onnx")
 
 
 def test_a_table_in_half_precision_is_read(tmp_path: Path) -> None:

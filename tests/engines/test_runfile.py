@@ -99,6 +99,57 @@ def test_every_fault_is_named_with_its_line(tmp_path: Path) -> None:
         assert words in fault
 
 
+def test_a_score_that_is_no_number_and_one_below_0_are_told_to_mend_the_same_way(tmp_path: Path) -> None:
+    told = faults(trec(tmp_path, "q1 Q0 o/r::a.md 1 high x", "q2 Q0 o/r::a.md 1 -1 x"))
+    assert len({fault.partition("; ")[2] for fault in told}) == 1
+
+
+@pytest.mark.parametrize("score", ["1_0", "١٢", "１", "1e1_0", "0x1", "1.", ".5", "+1e-3", "1E2"])
+def test_a_score_is_a_number_in_every_language_or_none(tmp_path: Path, score: str) -> None:
+    run = trec(tmp_path, f"q1 Q0 o/r::a.md 1 {score} x")
+    if score in ("1.", ".5", "+1e-3", "1E2"):
+        assert answers(run)["q1"] == {0: float(score)}
+    else:
+        assert "is no number" in faults(run)[0]
+
+
+@pytest.mark.parametrize("character", ["\0", "\x0b", "\x1f", "\x7f", "\x85"])
+def test_a_control_character_is_refused_in_any_column(tmp_path: Path, character: str) -> None:
+    (told,) = faults(trec(tmp_path, f"q1 Q0 o/r::a.md 1 1 x{character}y"))
+    assert f"line 1: holds the control character U+{ord(character):04X}" in told
+
+
+def test_lines_may_end_as_windows_ends_them(tmp_path: Path) -> None:
+    assert answers(trec(tmp_path, "q1 Q0 o/r::a.md 1 1 x\r"))["q1"] == {0: 1.0}
+
+
+def test_a_file_without_rows_is_a_fault(tmp_path: Path) -> None:
+    nothing = pa.array([], pa.string())
+    for run in (
+        trec(tmp_path, "", " "),
+        parquet(tmp_path, query_id=nothing, doc_id=nothing, rank=pa.array([], "int64")),
+    ):
+        assert [fault.partition(": ")[2] for fault in faults(run)] == ["holds no row; write at least one"]
+
+
+def test_a_path_that_is_there_and_no_file_is_bad_input(tmp_path: Path) -> None:
+    assert engine(tmp_path / "none.run").why_not() == "there is no run file none.run"
+    with pytest.raises(BadInput, match="is a folder, not a run file; name the run file itself"):
+        engine(tmp_path)
+
+
+def test_what_is_wrong_without_the_corpus_is_told_before_it_is_there(tmp_path: Path) -> None:
+    run = trec(
+        tmp_path,
+        "q1 Q0 o/r::unknown.md 1 1 x",
+        "q1 Q0 o/r::unknown.md 1 1 x",
+        "q1 Q0 o/r::a.md 1 high x",
+        "q9 Q0 o/r::a.md 1 1 x",
+    )
+    assert [fault.where.rpartition(" ")[2] for fault in run.input_faults({"q1"})] == ["2", "3", "4"]
+    assert [fault.where.rpartition(" ")[2] for fault in run.input_faults(None)] == ["2", "3"]
+
+
 def test_of_very_many_faults_the_first_are_named_and_the_others_counted(tmp_path: Path) -> None:
     told = faults(trec(tmp_path, *["wrong"] * (MOST_FAULTS + 7)))
     assert len(told) == MOST_FAULTS + 1
@@ -134,6 +185,11 @@ def test_a_wrong_parquet_is_refused_with_the_place(
 ) -> None:
     told = faults(parquet(tmp_path, **columns))
     assert [word in fault for word, fault in zip(words, told, strict=True)] == [True] * len(words)
+
+
+def test_a_document_twice_in_a_parquet_is_told_without_a_word_of_lines(tmp_path: Path) -> None:
+    (told,) = faults(parquet(tmp_path, query_id=["q1"] * 2, doc_id=["o/r::a.md"] * 2, rank=[1, 2]))
+    assert told.endswith("row 2: the query 'q1' has the document 'o/r::a.md' twice; keep one of them")
 
 
 def test_a_file_that_is_no_parquet_is_a_fault(tmp_path: Path) -> None:
@@ -197,7 +253,9 @@ def test_a_wrong_run_file_ends_with_2_and_publishes_nothing(
     config = project_with(examples, tmp_path / "project", engines)
     (config.parent / "their.run").write_text("q Q0 d 1 1 x\n")
     before = sorted(stored.glob("feed/run=*"))
-    ended = assay("run", "--config", config, "--store", stored)
+    read = sorted(stored.glob("store/*/*"))
+    ended = assay("run", "--config", config, "--store", stored, "--max-file-bytes", 999_999)
     assert ended.exit_code == 2
+    assert sorted(stored.glob("store/*/*")) == read  # before any work
     assert "their.run line 1: no golden set asks the query 'q'" in ended.err
     assert sorted(stored.glob("feed/run=*")) == before

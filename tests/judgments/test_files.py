@@ -121,3 +121,9 @@ def test_trec_documents_may_be_entries_and_faults_name_the_line(targets: Targets
         "x.qrels line 2",
         "x.qrels line 3 document",
     ]
+
+
+@pytest.mark.parametrize("grade", ["--1", "-1", "١", "²", "1_0", "+1"])
+def test_a_trec_grade_is_a_digit_from_0_to_3(targets: Targets, grade: str) -> None:
+    with pytest.raises(BadInput, match=r"x\.qrels line 1 grade: is none of 0 to 3"):
+        parse_trec(Path("x.qrels"), f"Q 0 o/r::git/SKILL.md {grade}".encode(), targets, "human", "bob")
