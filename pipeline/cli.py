@@ -85,6 +85,8 @@ class Options:
     class_rule: Annotated[ClassRule | None, _help("class_rule")] = None
     cluster_decisions: Annotated[str | None, _help("cluster_decisions")] = None
     near_threshold: Annotated[float | None, _help("near_threshold")] = None
+    orders: Annotated[int | None, _help("orders")] = None
+    sizes: Annotated[int | None, _help("sizes")] = None
     max_file_bytes: Annotated[int | None, _help("max_file_bytes")] = None
     engines: Annotated[
         dict[str, dict[str, str]] | None,

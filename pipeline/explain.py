@@ -132,6 +132,8 @@ def _overrides(workspace: Workspace, identity: Mapping[str, Any]) -> Overrides:
         class_rule=identity["class_rule"],
         cluster_decisions=settings.decision_file,
         near_threshold=identity["near_threshold"],
+        orders=identity["orders"],
+        sizes=identity["sizes"],
         max_file_bytes=identity["max_file_bytes"],
         engines={
             engine: {name: _word(value) for name, value in options.items() if isinstance(value, str | int | float)}
@@ -151,6 +153,7 @@ def _words(options: Overrides) -> Iterator[str]:
     if options.cluster_decisions is not None:
         yield from ("--cluster-decisions", str(options.cluster_decisions))
     yield from ("--near-threshold", str(options.near_threshold))
+    yield from ("--orders", str(options.orders), "--sizes", str(options.sizes))
     yield from ("--class-rule", str(options.class_rule), "--max-file-bytes", str(options.max_file_bytes))
     for engine, given in sorted((options.engines or {}).items()):
         for name, value in sorted(given.items()):

@@ -35,6 +35,7 @@ from pipeline.engines import (
     UpdatingEngine,
 )
 from pipeline.errors import BadInput, Fault, Unsound
+from pipeline.falloff import CURVES, Plan
 from pipeline.golden.items import RESOLVE, GoldenSet, read_golden_set
 from pipeline.records import Record
 from pipeline.reports.feed import FEED, StepSource, follows, is_whole, point_to, run_folder, run_id_of
@@ -58,6 +59,7 @@ from pipeline.workspace import (
     corpus_inputs,
     earlier_bodies,
     earlier_indexes,
+    falloff_inputs,
     find_catalog,
     find_checks,
     find_classes,
@@ -72,6 +74,7 @@ from pipeline.workspace import (
     kept_signatures,
     known_items_inputs,
     known_parts,
+    nightly_plan,
     rank_inputs,
     read,
     resolve_inputs,
@@ -103,6 +106,7 @@ STEPS = (
     StepDoc("index", "entries", "one index a tap", "assay rank"),
     StepDoc("rank", "indices, golden sets", "hits of each question, mirrors included", "assay rank"),
     StepDoc("score", "hits, golden sets, clusters", "rankings, items, metrics, and what moves them", "assay score"),
+    StepDoc("falloff", "indices, golden sets", "how scores fall as taps join, and who took what", "assay study"),
     StepDoc("checks", "entries, golden sets", "that another package scores a sample alike", "assay checks"),
     StepDoc("known-items", "indices, entries", "how often a name alone finds its content", "assay checks"),
     StepDoc("feed", "all of these", "the published run and its report", "assay run"),
@@ -497,6 +501,32 @@ def score(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, 
     return workspace.once(SCORE, f"{engine} {golden.name}", inputs, make)
 
 
+def falloff(workspace: Workspace, at: Place, golden: GoldenSet, plan: Plan) -> Artifact:
+    """Measure how the scores of a golden set fall as taps join those that hold its answers, under all engines at once.
+
+    Reads ``index`` of each tap and ``entries``. Writes ``falloff``, ``falloff_fits``, ``falloff_summaries``,
+    ``falloff_notes`` and ``attribution``.
+
+    Raises:
+        MissingArtifact: a tap has not been indexed yet.
+    """
+
+    def make() -> Made:
+        from pipeline.growth import draw
+
+        drawn = draw(workspace, at.corpus, at.grouped, at.sets, golden, plan)
+        return drawn.files(), drawn.facts()
+
+    inputs = falloff_inputs(workspace, at.corpus, at.grouped, at.sets, golden, plan)
+    return workspace.once(CURVES, f"{golden.name} {plan.kind}", inputs, make)
+
+
+def nightly_falloff(workspace: Workspace, at: Place) -> list[Artifact]:
+    """Draw the nightly curves of every set: taps in drawn orders; none where they are switched off."""
+    plan = nightly_plan(workspace)
+    return [falloff(workspace, at, golden, plan) for golden in (at.sets if plan.orders else ())]
+
+
 def checks(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> Artifact:
     """Hold a sample of today's text against what other packages make of it.
 
@@ -760,6 +790,7 @@ def run(workspace: Workspace) -> Published:
     sets = resolve(workspace, grouped)
     for engine in workspace.settings.running:
         evaluate(workspace, whole, grouped, engine, sets)
+    nightly_falloff(workspace, Place(whole, grouped, sets))
     check(workspace, Place(whole, grouped, sets))
     return publish(workspace, whole, grouped, sets)
 

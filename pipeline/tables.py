@@ -14,6 +14,7 @@ from pipeline.classes.families import FAMILIES, FAMILY_MEMBERS
 from pipeline.classes.group import CLASS_ROWS
 from pipeline.config import Config
 from pipeline.errors import BadInput, Fault
+from pipeline.falloff.rows import ATTRIBUTION, FALLOFF, FALLOFF_FITS, FALLOFF_NOTES, FALLOFF_SUMMARIES
 from pipeline.golden.items import GoldenRow
 from pipeline.records import Record, Table
 from pipeline.reports.feed import ENTRIES, LINEAGE, NIGHTS, RUNS, TAPS, Latest, published_schema
@@ -46,6 +47,15 @@ SCORE_TABLES: dict[str, Table] = {
 }
 """Tables that each golden set has under each engine."""
 
+FALLOFF_TABLES: dict[str, Table] = {
+    "falloff": FALLOFF,
+    "falloff_fits": FALLOFF_FITS,
+    "falloff_summaries": FALLOFF_SUMMARIES,
+    "falloff_notes": FALLOFF_NOTES,
+    "attribution": ATTRIBUTION,
+}
+"""Tables of the curves of a golden set."""
+
 RUN_TABLES: dict[str, Table] = {
     "runs": RUNS,
     "taps": TAPS,
@@ -55,6 +65,7 @@ RUN_TABLES: dict[str, Table] = {
     **SCORE_TABLES,
     "checks": CHECK_ROWS,
     "known_items": KNOWN_ITEM_ROWS,
+    **FALLOFF_TABLES,
 }
 """Tables of a published run, `feed/run=<run_id>/<table>.parquet`. Each has the run's id as its first column."""
 

@@ -255,6 +255,42 @@ def curves(points: Sequence[Point], x_title: str, y_title: str, ticks: Sequence[
     return spec
 
 
+def falling(points: Sequence[Point], x_title: str, y_title: str, ticks: Sequence[int]) -> Callable[[Size], Spec]:
+    """Specify a line with a band for each series over a log2 axis. ``low`` and ``high`` are the edges of the band."""
+
+    def spec(size: Size) -> Spec:
+        names = _short(size, [point.series for point in points])
+        series = [*names.values()]
+        ends = [point.x for point in points]
+        shown = [*ticks] if size.long_notes else [*ticks][:: 1 + (len(ticks) > 4)]
+        x: Spec = {"field": "x", "type": "quantitative"}
+        x["scale"] = {"type": "log", "base": 2, "domain": [min(ends) / 1.03, max(ends) * 1.03], "nice": False}
+        x["axis"] = {"title": x_title, "values": [*shown], "labelOverlap": False, "format": ",d", "grid": True}
+        y: Spec = {"x": x, "y": _unit("value", {"title": y_title})}
+        band: Spec = {"x": x, "y": _unit("low", {"title": y_title}), "y2": {"field": "high"}}
+        edges: list[JsonValue] = [
+            _layer(
+                {"type": "line", "strokeWidth": 1, "strokeDash": [3, 3], "opacity": 0.8, "aria": False},
+                y | {"y": _unit(edge, {"title": y_title})} | _colour(series),
+                f"datum.{edge} != null",
+            )
+            for edge in ("low", "high")
+        ]
+        layer: list[JsonValue] = [
+            _layer({"type": "area", "opacity": 0.16, "aria": False}, band | _colour(series), "datum.low != null"),
+            *edges,
+            _layer({"type": "line", "strokeWidth": 2, "aria": False}, y | _colour(series)),
+            _layer(
+                {"type": "point", "filled": True, "size": 65, "opacity": 1},
+                y | {"description": {"field": "tip"}} | _colour(series) | _shape(series),
+            ),
+        ]
+        rows: list[Spec] = [point._asdict() | {"series": names[point.series]} for point in points]
+        return _panels(size, rows, layer, height=230, left=44)
+
+    return spec
+
+
 def bars(parts: Sequence[Bar], title: str, *, share: bool = False, stacked: bool = True) -> Callable[[Size], Spec]:
     """Specify a horizontal bar for each row, of parts that are stacked or, else, stand below one another.
 

@@ -55,7 +55,7 @@ def figures(feed: Feed) -> list[Figure]:
     ]
 
 
-def _figure(
+def figure_of(
     name: str,
     title: str,
     note: str,
@@ -63,6 +63,7 @@ def _figure(
     head: tuple[str, ...],
     rows: Sequence[tuple[str, ...]],
 ) -> Figure:
+    """Draw what ``make`` specifies, with its name, its title, what there is to say about it, and its numbers."""
     drawing = None if make is None else drawn(make, f"{title}. {note} The same numbers stand in the table beside it.")
     return Figure(name, title, note, drawing, head, rows)
 
@@ -77,7 +78,7 @@ def _headline_figure(feed: Feed) -> Figure:
                     series = f"{engine}, {GRADINGS[grading]}"
                     estimates.append(_estimate(row, golden_set, metric, series))
                     rows.append((golden_set, engine, GRADINGS[grading], metric, *_figures_of(row)))
-    return _figure(
+    return figure_of(
         "headline",
         "Headline measures",
         "Dots are means over questions, lines their 95% intervals. Hollow and grey: too few questions to rely on."
@@ -107,7 +108,7 @@ def _facet_figure(feed: Feed) -> Figure:
         )
         for row in kept
     ]
-    return _figure(
+    return figure_of(
         "facets",
         "Recall at ten, by kind of question",
         "Share of the right answers that stand in the first ten, for questions of each kind and way of grading. "
@@ -143,7 +144,7 @@ def _depth_figure(feed: Feed) -> Figure:
             if value is not None:
                 low, high = number_of(row, "ci_low"), number_of(row, "ci_high")
                 points.append(Point(golden_set, engine, k, value, low, high, f"{engine}: {_said(row)}"))
-    return _figure(
+    return figure_of(
         "depth",
         "How deep one has to read",
         "Share of the right answers among the first k hits, k on a logarithmic scale."
@@ -169,7 +170,7 @@ def _rank_figure(feed: Feed) -> Figure:
             tip = f"{engine}, first right answer at rank {band}: {count} of {len(ranks)} questions"
             parts.append(Bar(golden_set, band, engine, count, f"{count:,} ({share})", tip))
             rows.append((golden_set, engine, band, f"{count:,}", share))
-    return _figure(
+    return figure_of(
         "ranks",
         "Where the first right answer stands",
         "Questions by the rank of their first right answer, after mirrors have left the ranking."
@@ -231,7 +232,7 @@ def _duplication_figure(feed: Feed) -> Figure:
             parts.append(Bar("", tap.tap, part, entries / tap.entries, f"{tap.share:.0%} of {tap.entries:,}", tip))
         rows.append((tap.tap, f"{tap.entries:,}", f"{tap.here:,}", f"{tap.elsewhere:,}", f"{tap.share:.1%}"))
     without = len(found) - len(copied)
-    return _figure(
+    return figure_of(
         "duplication",
         "Duplication, by tap",
         "Share of a tap's entries whose content stands in another entry too: in the same tap only, or in another tap. "
@@ -261,7 +262,7 @@ def _composition_figure(feed: Feed) -> Figure:
         for tap in kept
         for column, kind in KINDS.items()
     ]
-    return _figure(
+    return figure_of(
         "composition",
         "What the corpus is made of",
         "Entries of each tap, by kind." + left_out(len(taps) - len(kept), "taps") if parts else "There is no tap.",

@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.reports.charts import brief, visible
-from pipeline.reports.figures import figures
+from pipeline.reports.figures import Figure, figures
 from pipeline.reports.grading import trust
+from pipeline.reports.growth import Growth, growth
 from pipeline.reports.reading import (
     GRADINGS,
     HEADLINE,
@@ -53,7 +54,7 @@ class Page(NamedTuple):
     html: bytes
     """The whole page, UTF-8. It holds its charts and needs no other file."""
     images: dict[str, bytes]
-    """The charts once more, as PNG, by file name."""
+    """The charts once more, as PNG, and those of falloff as SVG too, by file name."""
 
 
 class Measures(NamedTuple):
@@ -107,6 +108,7 @@ def render(tables: Mapping[str, pa.Table]) -> Page:
     """
     feed = Feed(tables)
     drawn = figures(feed)
+    fallen = _growth(feed, tables)
     measures = _measures(feed)
     html = _template().render(
         run=feed.run,
@@ -121,6 +123,7 @@ def render(tables: Mapping[str, pa.Table]) -> Page:
             if row["status"] == "not run"
         ],
         figures=drawn,
+        growth=fallen,
         trust=trust(feed),
         checks=[_checked(row) for row in feed.checks],
         known_items=[_known_items(row) for row in feed.known_items],
@@ -133,10 +136,24 @@ def render(tables: Mapping[str, pa.Table]) -> Page:
         classes=_largest_classes(feed),
         options=_options(str(feed.run["configuration"])),
     )
-    return Page(
-        html=html.encode("utf-8"),
-        images={f"{figure.name}.png": figure.drawing.png for figure in drawn if figure.drawing is not None},
-    )
+    images = {f"{figure.name}.png": figure.drawing.png for figure in drawn if figure.drawing is not None}
+    return Page(html=html.encode("utf-8"), images=images | curve_images(fallen.figures))
+
+
+def curve_images(figures: Sequence[Figure]) -> dict[str, bytes]:
+    """Return the charts of falloff by file name: as PNG, and as SVG for print."""
+    images = {}
+    for figure in figures:
+        if figure.drawing is not None:
+            images[f"{figure.name}.png"] = figure.drawing.png
+            images[f"{figure.name}.svg"] = figure.drawing.wide.encode("utf-8")
+    return images
+
+
+def _growth(feed: Feed, tables: Mapping[str, pa.Table]) -> Growth:
+    questions = {text_of(item, "query_id"): text_of(item, "question") for item in feed.items}
+    headline = {pair: number_of(feed.metric(*pair, "row", "recall@10"), "value") for pair in feed.evaluated}
+    return growth(tables, questions, headline)
 
 
 class First:
