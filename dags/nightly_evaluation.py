@@ -134,6 +134,15 @@ def nightly_evaluation() -> None:
         get_current_context()["engine"] = engine  # type: ignore[typeddict-unknown-key]
         return orchestration.evaluate(get_current_context(), night, engine)
 
+    @task(
+        trigger_rule="none_failed",
+        doc_md="Draws how scores fall as taps join those with the answers. By hand: `assay run`, or `assay study`.",
+    )
+    def falloff(night: str) -> list[str]:
+        from pipeline import orchestration
+
+        return orchestration.falloff(get_current_context(), night)
+
     # After the engines, since a night that fails here is one to look into, and their work is kept.
     @task(
         trigger_rule="none_failed",
@@ -167,12 +176,13 @@ def nightly_evaluation() -> None:
     joined = clusters(night)
     engines = resolve(night)
     scored = evaluate.partial(night=night).expand(engine=engines)
+    fallen = falloff(night)
     checked = checks(night)
     published = publish(night)
     taken >> whole >> grouped >> engines
     whole >> shards
     signed >> joined >> engines
-    scored >> checked >> published >> close_night(night)
+    scored >> fallen >> checked >> published >> close_night(night)
 
 
 nightly = nightly_evaluation()

@@ -38,7 +38,7 @@ from pipeline.errors import BadInput, Fault, Unsound
 from pipeline.falloff import CURVES, Plan
 from pipeline.golden.items import RESOLVE, GoldenSet, read_golden_set
 from pipeline.records import Record
-from pipeline.reports.feed import FEED, StepSource, follows, is_whole, point_to, run_folder, run_id_of
+from pipeline.reports.feed import FEED, StepSource, follows, forecast_files, is_whole, point_to, run_folder, run_id_of
 from pipeline.reports.feed import publish as put_in_feed
 from pipeline.scoring import SCORE
 from pipeline.store import Artifact
@@ -625,6 +625,10 @@ def publish(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Seque
 
         publish_lineage(workspace, before, published.run_id)
     point_to(workspace.store, published.run_id)
+    if forecast_files(workspace.store, corpus.digest):
+        from pipeline.reports.forecasts import record_outcomes
+
+        record_outcomes(workspace.store, corpus.digest)
     workspace.note(FEED, published.run_id[:12], source, time.monotonic() - started)
     workspace.night.came_out(published.run_id)
     return published

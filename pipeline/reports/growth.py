@@ -39,7 +39,7 @@ KINDS = {
 }
 """In what order the catalogue grows, and how the page calls it."""
 BANDS = {
-    "order": "band: other orders of the same taps",
+    "order": "band: other orders of the same catalogue",
     "query": "band: other questions of the same kind",
 }
 """The two bands, and what each is the spread over."""
@@ -99,7 +99,11 @@ class _Key(NamedTuple):
 
 
 def growth(
-    tables: Mapping[str, pa.Table], questions: Mapping[str, str], headline: Mapping[tuple[str, str], float | None]
+    tables: Mapping[str, pa.Table],
+    questions: Mapping[str, str],
+    headline: Mapping[tuple[str, str], float | None],
+    *,
+    drawn: bool = True,
 ) -> Growth:
     """Make the section from the tables of falloff.
 
@@ -107,6 +111,7 @@ def growth(
         tables: the tables by name; those that are missing count as empty.
         questions: the text of each question, by the id of its item.
         headline: recall@10 over the whole corpus, by set and engine, where it is known.
+        drawn: whether charts are drawn too.
     """
     if "falloff" not in tables:
         return Growth((), ("No curve was drawn: the run was made by an earlier release.",), (), (), 0)
@@ -125,7 +130,7 @@ def growth(
             if key.grading == "row"
         ),
         not_drawn=tuple(notes),
-        figures=tuple(_figures(drawable, taken, questions)),
+        figures=tuple(_figures(drawable, taken)) if drawn else (),
         lost=tuple(lost[:MOST_LOST]),
         more_lost=max(0, len(lost) - MOST_LOST),
     )
@@ -254,8 +259,8 @@ def _gap(by_name: Sequence[Row]) -> str:
     if first is None or last is None:
         return "By name and as pinned cannot be compared: no question has both."
     return (
-        f"By name it ends at {_value(by_name[-1])}; for the questions that have both, grading by name is {first:+.3f} "
-        f"apart from as pinned at the start, and {last:+.3f} at the end."
+        f"By name it ends at {_value(by_name[-1])}; over the questions that have both, by name minus as pinned is "
+        f"{first:+.3f} at the start and {last:+.3f} at the end."
     )
 
 
@@ -302,9 +307,7 @@ def _value(row: Row) -> str:
 # --- drawn ------------------------------------------------------------------------------------------------------------
 
 
-def _figures(
-    curves: Mapping[_Key, Sequence[Row]], taken: Sequence[Row], questions: Mapping[str, str]
-) -> Iterable[Figure]:
+def _figures(curves: Mapping[_Key, Sequence[Row]], taken: Sequence[Row]) -> Iterable[Figure]:
     drawn = {kind: {key: rows for key, rows in curves.items() if key.kind == kind} for kind in KINDS}
     for kind, name in (("random", "falloff"), ("entries", "falloff-entries")):
         if drawn[kind]:
@@ -315,7 +318,7 @@ def _figures(
     if len({key.kind for key in others}) > 1:
         yield _kinds_figure(others)
     if taken:
-        yield _taken_figure(taken, questions)
+        yield _taken_figure(taken)
 
 
 def _band_figure(name: str, kind: str, curves: Mapping[_Key, Sequence[Row]]) -> Figure:
@@ -336,7 +339,7 @@ def _band_figure(name: str, kind: str, curves: Mapping[_Key, Sequence[Row]]) -> 
         name,
         f"How {METRIC} falls as the catalogue grows" + (", entry by entry" if kind == "entries" else ""),
         f"{regime}Dots are means over the orders at the median size, graded as pinned; equal steps double the size. "
-        "The curve stands twice, since its two bands answer two questions: what another order of the same taps, and "
+        "The curve stands twice, since its two bands answer two questions: what another order of the same catalogue, and "
         "what other questions of the same kind, would have shown. The first has no width at the ends, where every "
         "order holds the same entries. 2.5th to 97.5th percentile.",
         falling(points, "entries in the catalogue", METRIC, ticks_of([point.x for point in points])),
@@ -354,8 +357,8 @@ def _grading_figure(curves: Mapping[_Key, Sequence[Row]]) -> Figure:
     return figure_of(
         "falloff-gradings",
         "The same curve, graded by name and as pinned",
-        "Grading by name is loosest where the catalogue is largest, since more contents carry each name. Where the two "
-        "part, a score by name says less and less.",
+        "The more contents carry a name, the looser is grading by it, and a catalogue that grows gives names to more "
+        "contents. Where the two curves part, a score by name says less and less.",
         falling(points, "entries in the catalogue", METRIC, ticks_of([point.x for point in points])),
         ("golden set", "engine", "graded", "entries", "value", "gap", "judged@10"),
         [
@@ -386,7 +389,7 @@ def _kinds_figure(curves: Mapping[_Key, Sequence[Row]]) -> Figure:
     )
 
 
-def _taken_figure(taken: Sequence[Row], questions: Mapping[str, str]) -> Figure:
+def _taken_figure(taken: Sequence[Row]) -> Figure:
     whole = [row for row in taken if row["class_id"] == "*"]
     of: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in whole:
@@ -413,11 +416,11 @@ def _taken_figure(taken: Sequence[Row], questions: Mapping[str, str]) -> Figure:
         + left_out(len(takers) - len(parts), "attribution"),
         bars(parts, "questions taken") if parts else None,
         ("golden set", "engine", "tap", "questions taken", "which, and its part"),
-        [(*key, f"{sums[key]:.2f}", "; ".join(_parts(of[key], questions))) for key in order[:MOST_LOST]],
+        [(*key, f"{sums[key]:.2f}", "; ".join(_parts(of[key]))) for key in order[:MOST_LOST]],
     )
 
 
-def _parts(rows: Sequence[Row], questions: Mapping[str, str]) -> list[str]:
+def _parts(rows: Sequence[Row]) -> list[str]:
     told = sorted(rows, key=lambda row: -(number_of(row, "share") or 0.0))
     return [f"{text_of(row, 'query_id')} {number_of(row, 'share'):+.2f}" for row in told if row["share"]]
 

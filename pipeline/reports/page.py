@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.reports.charts import brief, visible
+from pipeline.reports.feed import StudyRow
 from pipeline.reports.figures import Figure, figures
 from pipeline.reports.grading import trust
 from pipeline.reports.growth import Growth, growth
@@ -154,6 +155,21 @@ def _growth(feed: Feed, tables: Mapping[str, pa.Table]) -> Growth:
     questions = {text_of(item, "query_id"): text_of(item, "question") for item in feed.items}
     headline = {pair: number_of(feed.metric(*pair, "row", "recall@10"), "value") for pair in feed.evaluated}
     return growth(tables, questions, headline)
+
+
+def render_study(study: StudyRow, tables: Mapping[str, pa.Table], questions: Mapping[str, str]) -> Page:
+    """Make the page of a corpus-growth study from its tables. The same tables give the same bytes."""
+    fallen = growth(tables, questions, {})
+    html = _template("study.html.j2").render(
+        study=study,
+        short=study.study_id[:12],
+        first=First(),
+        growth=fallen,
+        counts=[(name, getattr(study, name)) for name in ("taps", "entries", "classes")]
+        + [("golden items", sum(golden.items for golden in study.golden_sets)), ("engines", len(study.engines))],
+        options=_options(study.configuration),
+    )
+    return Page(html=html.encode("utf-8"), images=curve_images(fallen.figures))
 
 
 class First:
@@ -489,8 +505,8 @@ def _options(configuration: str) -> list[tuple[str, str]]:
 # --- the template ----------------------------------------------------------------------------------------------------
 
 
-def _template() -> jinja2.Template:
-    """Load the page's template, in which nothing can be printed unescaped or with a control character in it."""
+def _template(name: str = "page.html.j2") -> jinja2.Template:
+    """Load a page's template, in which nothing can be printed unescaped or with a control character in it."""
     import jinja2
     import markupsafe
 
@@ -505,7 +521,7 @@ def _template() -> jinja2.Template:
     environment.filters["brief"] = brief
     environment.filters["drawing"] = markupsafe.Markup
     environment.filters["source_hash"] = _source_hash
-    return environment.get_template("page.html.j2")
+    return environment.get_template(name)
 
 
 def _printed(value: object) -> object:
