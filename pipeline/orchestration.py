@@ -170,7 +170,7 @@ def propose(context: Context, night: str) -> str:
 
 
 def prepare_study(context: Context, night: str) -> list[str]:
-    """Read, group and index what takes part in a study; return the kinds of orders, each of which is drawn by itself."""
+    """Read, group and index what takes part in a study; return the kinds of orders, of which each is drawn alone."""
     workspace, options = _study(context, night)
     study.prepare(workspace, options)
     return [*options.by]

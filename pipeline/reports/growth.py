@@ -339,8 +339,8 @@ def _band_figure(name: str, kind: str, curves: Mapping[_Key, Sequence[Row]]) -> 
         name,
         f"How {METRIC} falls as the catalogue grows" + (", entry by entry" if kind == "entries" else ""),
         f"{regime}Dots are means over the orders at the median size, graded as pinned; equal steps double the size. "
-        "The curve stands twice, since its two bands answer two questions: what another order of the same catalogue, and "
-        "what other questions of the same kind, would have shown. The first has no width at the ends, where every "
+        "The curve stands twice, since its two bands answer two questions: what another order of the same catalogue "
+        "would have shown, and what other questions of the same kind. The first has no width at the ends, where every "
         "order holds the same entries. 2.5th to 97.5th percentile.",
         falling(points, "entries in the catalogue", METRIC, ticks_of([point.x for point in points])),
         _CURVE_HEAD,

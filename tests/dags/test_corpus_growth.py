@@ -1,4 +1,4 @@
-"""The weekly DAG of the corpus-growth study, on real Airflow: the same study as the command, and a forecast beside it."""
+"""The weekly DAG of the corpus-growth study, on real Airflow: the study of the command, and a forecast beside it."""
 
 from __future__ import annotations
 
@@ -10,22 +10,17 @@ import pytest
 
 from tests.conftest import Ended, feed_bytes
 from tests.dags.test_nightly_evaluation import airflow_home, project, run_dag
+from tests.taps.gitforge import Repository
 
 __all__ = ["airflow_home", "project"]
 pytestmark = [pytest.mark.airflow, pytest.mark.slow, pytest.mark.xdist_group("airflow")]
-
-CANDIDATE = "solo-dev/dotfiles"
 
 
 def test_the_dag_publishes_the_study_of_the_command_with_a_forecast_beside_it(
     project: Path, airflow_home: Path, assay: Callable[..., Ended], tmp_path: Path
 ) -> None:
-    taps = project / "config" / "taps.toml"
-    head, _, tail = taps.read_text().partition(f'[[tap]]\nname = "{CANDIDATE}"')
-    row, _, others = tail.partition("[[tap]]")
-    pin = next(line.split('"')[1] for line in row.splitlines() if line.startswith("pin"))
-    taps.write_text(head + ("[[tap]]" + others if others else ""))
-    url = project / "build" / "examples" / "solo-dev+dotfiles.git"
+    pin = Repository(tmp_path / "new" / "texts.git").commit({"a/SKILL.md": b"---\nname: a\n---\nNothing alike.\n"})
+    url = tmp_path / "new" / "texts.git"
     by = ["random", "harm"]
     ended = run_dag(
         project, airflow_home, 0, "corpus_growth", by=by, orders=4, sizes=3, seed=1, candidate=f"{url}@{pin}"
