@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pipeline.config import sources_of
 from pipeline.errors import BadInput, Fault
-from pipeline.reports.forecasts import ForecastRow, publish_forecast
+from pipeline.reports.forecasts import ForecastRow, forecast_file, publish_forecast
 from pipeline.stages import catalog, check_inputs, classes, corpus, count, index, read_taps, resolve, snapshot
 from pipeline.store import canonical_json, digest
 from pipeline.taps.failures import without_credentials
@@ -110,8 +110,10 @@ def forecast(workspace: Workspace, written: str, name: str | None = None) -> For
                 )
                 for row in said.to_pylist()
             ]
-    path = publish_forecast(workspace.store, rows) if rows else None
-    return Forecasted(tap, tuple(rows), tuple(not_made), path)
+    if not rows:
+        return Forecasted(tap, (), tuple(not_made), None)
+    path = forecast_file(workspace.store, rows[0])
+    return Forecasted(tap, tuple(publish_forecast(workspace.store, rows)), tuple(not_made), path)
 
 
 def candidate(listed: TapList, written: str, name: str | None = None) -> Tap:

@@ -290,7 +290,7 @@ def show_study(studied: Studied) -> None:
         out.print(one_line(sentence), markup=False)
     if studied.growth.lost or studied.growth.more_lost:
         lost = len(studied.growth.lost) + studied.growth.more_lost
-        out.print(f"{lost} questions were lost on the way; the report says which tap took which.", markup=False)
+        out.print(f"Questions that were lost, by set and engine: {lost}; the report says who took which.", markup=False)
     out.print(f"study   {studied.row.study_id}\nreport  {studied.folder / 'report.html'}", markup=False)
 
 

@@ -65,6 +65,8 @@ class Size(NamedTuple):
 
 WIDE = Size(width=740, labels=250, notes=180, long_notes=True)
 NARROW = Size(width=350, labels=140, notes=80, long_notes=False)
+ROOM = 1.03
+"""What a logarithmic axis reaches beyond the outermost points, as a factor."""
 LETTER = 6.1
 """Pixels that a letter takes, on average. Cutting labels here spares the drawing library most of its work, which is to
 measure text."""
@@ -264,7 +266,7 @@ def falling(points: Sequence[Point], x_title: str, y_title: str, ticks: Sequence
         ends = [point.x for point in points]
         shown = [*ticks] if size.long_notes else [*ticks][:: 1 + (len(ticks) > 4)]
         x: Spec = {"field": "x", "type": "quantitative"}
-        x["scale"] = {"type": "log", "base": 2, "domain": [min(ends) / 1.03, max(ends) * 1.03], "nice": False}
+        x["scale"] = {"type": "log", "base": 2, "domain": [min(ends) / ROOM, max(ends) * ROOM], "nice": False}
         x["axis"] = {"title": x_title, "values": [*shown], "labelOverlap": False, "format": ",d", "grid": True}
         y: Spec = {"x": x, "y": _unit("value", {"title": y_title})}
         band: Spec = {"x": x, "y": _unit("low", {"title": y_title}), "y2": {"field": "high"}}

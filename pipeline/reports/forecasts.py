@@ -52,11 +52,12 @@ def forecast_file(store: Store, row: ForecastRow) -> Path:
     return store.feed / "forecasts" / f"{row.corpus_after[:16]}.{row.forecast_id[:16]}.parquet"
 
 
-def publish_forecast(store: Store, rows: Sequence[ForecastRow]) -> Path:
-    """Publish a forecast, with its outcome where the tap was admitted already; return the file."""
-    path = forecast_file(store, rows[0])
-    _write(store, path, [_scored(row, _runs(store)) for row in rows])
-    return path
+def publish_forecast(store: Store, rows: Sequence[ForecastRow]) -> list[ForecastRow]:
+    """Publish a forecast; return its rows, with the outcome where a run of these taps is published already."""
+    runs = _runs(store)
+    scored = [_scored(row, runs) for row in rows]
+    _write(store, forecast_file(store, rows[0]), scored)
+    return scored
 
 
 def record_outcomes(store: Store, corpus: str) -> None:

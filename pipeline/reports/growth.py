@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipeline.reports.charts import Bar, Point, bars, falling
+from pipeline.reports.charts import ROOM, Bar, Point, bars, falling
 from pipeline.reports.figures import Figure, figure_of
 from pipeline.reports.reading import (
     GRADINGS,
@@ -44,7 +44,7 @@ BANDS = {
 }
 """The two bands, and what each is the spread over."""
 TABLES = ("falloff", "falloff_fits", "falloff_summaries", "falloff_notes", "attribution")
-MOST_TAKERS = 25
+MOST_TAKERS = 15
 MOST_LOST = 60
 MOST_NOTES = 6
 WEAK = ("insufficient items", "no items")
@@ -204,7 +204,8 @@ def _said(
         f"{counted(count_of(last, 'entries'), 'entry')} of {counted(count_of(last, 'taps'), 'tap')}."
     ]
     mine = [row for row in rows["falloff_summaries"] if _key_of(row) == key and row["metric"] == METRIC]
-    sentences += [_summary(row) for row in mine]
+    mine.sort(key=lambda row: SUMMARIES.index(text_of(row, "summary")))
+    sentences += [_summary(row, count_of(last, "entries")) for row in mine]
     fits = [row for row in rows["falloff_fits"] if _key_of(row) == key and row["metric"] == METRIC]
     sentences += [
         f"Of three models the {text_of(row, 'model')} one fits best: on the {count_of(row, 'held_out')} largest sizes, "
@@ -226,7 +227,10 @@ def _key_of(row: Row) -> _Key:
     return _Key(*(text_of(row, name) for name in ("golden_set", "engine", "order_kind", "grading")))
 
 
-def _summary(row: Row) -> str:
+SUMMARIES = ("loss per doubling", "half size", "floor crossing", "engine crossing")
+
+
+def _summary(row: Row, largest: int) -> str:
     value, low, high = (number_of(row, name) for name in ("value", "low", "high"))
     summary, against = text_of(row, "summary"), text_of(row, "against")
     if summary == "loss per doubling":
@@ -242,8 +246,10 @@ def _summary(row: Row) -> str:
         "engine crossing": f"It crosses the curve of {against}",
     }[summary]
     if value is None:
-        return f"{what}: {text_of(row, 'reason') or 'not reached'}, in {number_of(row, 'reached'):.0%} of the draws."
-    return f"{what} at about {value:,.0f} entries ({_size(low)} to {_size(high)})."
+        reached = f"{number_of(row, 'reached'):.0%} of the draws reach it"
+        return f"{what}: {text_of(row, 'reason') or 'not reached'}; {reached}."
+    beyond = ", more than there are, if the model goes on to hold" if value > largest else ""
+    return f"{what} at about {value:,.0f} entries ({_size(low)} to {_size(high)}){beyond}."
 
 
 def _end(value: float | None) -> str:
@@ -409,8 +415,8 @@ def _taken_figure(taken: Sequence[Row]) -> Figure:
     return figure_of(
         "attribution",
         "Which tap took how many questions",
-        f"{len({(row['golden_set'], row['engine'], row['query_id']) for row in whole}):,} questions are answered among "
-        "the taps that hold the answers, and no more in the whole corpus. A tap's part of a question is how often its "
+        f"{_lost_in_words(whole, len(several))} answered among the taps that hold the answers, and no more in the "
+        "whole corpus. A tap's part of a question is how often its "
         f"joining lost it, over {count_of(whole[0], 'orders')} orders; the parts of a question add up to 1. A tap that "
         "brings back what others took can have a part below 0, which is not drawn."
         + left_out(len(takers) - len(parts), "attribution"),
@@ -418,6 +424,13 @@ def _taken_figure(taken: Sequence[Row]) -> Figure:
         ("golden set", "engine", "tap", "questions taken", "which, and its part"),
         [(*key, f"{sums[key]:.2f}", "; ".join(_parts(of[key]))) for key in order[:MOST_LOST]],
     )
+
+
+def _lost_in_words(whole: Sequence[Row], panels: int) -> str:
+    lost = len({(row["golden_set"], row["engine"], row["query_id"]) for row in whole})
+    if panels > 1:
+        return f"{lost:,} times, over all sets and engines, a question is"
+    return f"{counted(lost, 'question')} {'is' if lost == 1 else 'are'}"
 
 
 def _parts(rows: Sequence[Row]) -> list[str]:
@@ -502,7 +515,7 @@ def _shown(row: Row, column: str) -> str:
 def ticks_of(sizes: Sequence[int]) -> list[int]:
     """Return round numbers for a log2 axis: doublings of 125 where three of them fit, else even steps."""
     low, high = min(sizes), max(sizes)
-    doublings = [tick for power in range(40) if low <= (tick := 125 * 2**power) <= high]
+    doublings = [tick for power in range(40) if low <= (tick := 125 * 2**power) <= high * ROOM]
     if len(doublings) >= 3:
         return doublings
     for step in (step * 10**power for power in range(12) for step in (1, 2, 5)):
