@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache, cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,7 +23,7 @@ from pipeline.engines.hybrid import Hybrid
 from pipeline.engines.lexical import IndexedTaps
 from pipeline.engines.okapi import Okapi
 from pipeline.errors import BadInput
-from pipeline.falloff import Plan
+from pipeline.falloff import SHARES, Plan
 from pipeline.falloff.attribution import CurveOf, Shown, attribute, harm
 from pipeline.falloff.grading import Asked, Curves, ask, measure
 from pipeline.falloff.models import crossings, fit_curves
@@ -101,7 +102,7 @@ class Ground:
         self._scores = cache(self._score)
 
     def _asked(self, golden: GoldenSet) -> Asked:
-        return ask(resolve(golden, self.entries), *self.shown, self.corpus)
+        return ask(resolve(_in_order(golden), self.entries), *self.shown, self.corpus)
 
     def curve_of(self, engine: str, golden: GoldenSet) -> CurveOf:
         """Return what makes the curve of an engine over some items of a set.
@@ -115,7 +116,7 @@ class Ground:
 
     def _curve_of(self, engine: str, built: Engine, golden: GoldenSet) -> CurveOf:
         class_of = self.corpus.class_of
-        queries = [Query(item.query_id, item.question) for item in golden.items]
+        queries = [Query(item.query_id, item.question) for item in _in_order(golden).items]
         if isinstance(built, Bm25 | Okapi):
             indexed = self._indexed(engine)
             return lambda places: WordCurve(
@@ -148,7 +149,7 @@ class Ground:
     def _score(self, engine: str, golden: GoldenSet) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
         built = self.workspace.settings.engines[engine]
         assert isinstance(built, Dense)
-        queries = [Query(item.query_id, item.question) for item in golden.items]
+        queries = [Query(item.query_id, item.question) for item in _in_order(golden).items]
         answers = built.retriever(self._indices(engine)).answer(queries)
         return ScoreCurve.of(answers, self.corpus.class_of).scores
 
@@ -182,6 +183,11 @@ class Ground:
                 if not isinstance(curve_of, NoCurve):
                     taken.update(harm(self.corpus, self.asked(golden), curve_of(range(len(golden.items)))))
         return order_by_harm(self.corpus, taken)
+
+
+def _in_order(golden: GoldenSet) -> GoldenSet:
+    """Return the set with its items by id: draws of clusters hang on the order of items, and rows may be shuffled."""
+    return replace(golden, items=tuple(sorted(golden.items, key=lambda item: item.query_id)))
 
 
 class Drawn(NamedTuple):
@@ -271,7 +277,7 @@ def _measure(ground: Ground, golden: GoldenSet, plan: Plan, found: dict[Table, l
         found[FALLOFF_FITS].append(fitted.fits)
         found[FALLOFF_SUMMARIES].append(fitted.summaries)
         if plan.kind == "random":
-            found[ATTRIBUTION].append(_attributed(ground, named, asked, curve_of, orders.drawn[: plan.shares]))
+            found[ATTRIBUTION].append(_attributed(ground, named, asked, curve_of, orders.drawn[:SHARES]))
     for (one, of_one), (other, of_other) in combinations(measured.values(), 2):
         found[FALLOFF_SUMMARIES].append(crossings(one, other, asked, (of_one, of_other), seed=plan.seed))
 

@@ -218,12 +218,7 @@ def known_items_inputs(workspace: Workspace, corpus: Corpus, grouped: Artifact, 
 def nightly_plan(workspace: Workspace) -> Plan:
     """Return what curves a night draws: taps in drawn orders, under every engine that runs."""
     config = workspace.settings.config
-    shares = min(config.orders, NIGHTLY_SHARES)
-    return Plan("random", config.orders, shares, config.sizes, 0, tuple(workspace.settings.running))
-
-
-NIGHTLY_SHARES = 10
-"""Orders that a night averages the shares of lost queries over, since it costs most; a study takes all."""
+    return Plan("random", config.orders, config.sizes, 0, tuple(workspace.settings.running))
 
 
 def falloff_inputs(
@@ -244,7 +239,7 @@ def falloff_inputs(
         "roles": {tap.name: tap.role for tap in corpus.taps},
         "asked": asked,
         "engines": ranked,
-        "plan": {name: getattr(plan, name) for name in ("kind", "orders", "shares", "sizes", "seed")},
+        "plan": {name: getattr(plan, name) for name in ("kind", "orders", "sizes", "seed")},
     }
 
 

@@ -15,11 +15,13 @@ from pipeline.cli import app, taps_app
 from pipeline.config import Config
 from pipeline.tables import schema_files
 from tests.conftest import PROJECT, Ended
+from tests.taps.gitforge import Repository
 
 Assay = Callable[..., Ended]
 
 COMMANDS = [
     *("run", "snapshot", "catalog", "classes", "rank", "score", "explain", "export", "worksheet", "checks"),
+    *("study", "forecast"),
     *("taps check", "taps relock", "taps refresh", "taps import", "schemas"),
 ]
 
@@ -83,7 +85,7 @@ def test_a_step_before_its_time_names_the_command_that_comes_first(assay: Assay,
 
 
 def test_the_steps_by_hand_make_what_a_run_makes(assay: Assay, config: Path, tmp_path: Path, finished: Path) -> None:
-    for step in ("snapshot", "catalog", "classes", "rank", "score", "checks"):
+    for step in ("snapshot", "catalog", "classes", "rank", "score", "study", "checks"):
         ended = assay(step, "--config", config, "--store", tmp_path, "--json")
         assert ended.exit_code == 0, ended.err
         json.loads(ended.out)
@@ -104,11 +106,13 @@ def test_a_tap_or_an_engine_that_is_not_there_is_refused(assay: Assay, config: P
 def test_every_command_prints_json(assay: Assay, config: Path, stored: Path, tmp_path: Path) -> None:
     listed = tmp_path / "listed.txt"
     listed.write_text(f"acme/skills {'1' * 40}\n")
+    new = Repository(tmp_path / "new" / "texts.git")
     given: dict[str, list[object]] = {
         "explain": ["access-set"],
         "worksheet": ["default"],
         "export": [stored / "trec"],
         "taps relock": ["--dry-run"],
+        "forecast": [f"{new.folder}@{new.commit({'a/SKILL.md': b'Nothing alike.'})}"],
     }
     usual = ["--config", config, "--store", stored]
     instead = {

@@ -36,7 +36,7 @@ def filler(place: int, words: int = 30) -> str:
     return " ".join(f"filler{place}x{word}" for word in range(words))
 
 
-FILES: Mapping[str, Mapping[str, bytes]] = {
+FILES: Mapping[str, Mapping[str | bytes, bytes]] = {
     ANSWERS: {f"s{at}/SKILL.md": skill(f"answer-{at}", f"{asked(at)} {filler(at)}") for at in range(QUESTIONS)},
     COPIES: {
         f"c{at}x{copy}/SKILL.md": skill(f"copy-{at}-{copy}", f"{asked(at)} {asked(at)} only{at}of{copy}")

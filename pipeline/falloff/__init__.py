@@ -21,14 +21,16 @@ CURVES = Stage("falloff", 1)
 """The curves of a golden set under all engines, in orders of one kind."""
 
 
+SHARES = 10
+"""Orders, the first of those drawn, that the shares of lost queries are averages over: they cost most of a night."""
+
+
 class Plan(NamedTuple):
     """What curves are drawn."""
 
     kind: OrderKind
     orders: int
     """Orders that are drawn, where the kind is of drawn ones."""
-    shares: int
-    """Of these, the first so many are what the shares of lost queries are averages over."""
     sizes: int
     """Sizes from the targets alone to the whole corpus."""
     seed: int
