@@ -35,6 +35,22 @@ CONTESTS: dict[str, Contest] = {
             Contender("rank_bm25, `split`", "with_rank_bm25.py", "split", largest=20_000),
         ),
     ),
+    "falloff": Contest(
+        "A falloff curve: ranked lists of 20 nested subsets, from text, tokenizing counted once",
+        (
+            Contender("assay, one pass", "with_assay.py", "falloff"),
+            Contender("bm25s, 20 indexes", "with_bm25s.py", "falloff"),
+            Contender("rank_bm25, 20 indexes", "with_rank_bm25.py", "falloff", largest=20_000),
+        ),
+    ),
+    "order": Contest(
+        "One order more: ranked lists of 20 nested subsets of another order, tokenizing apart",
+        (
+            Contender("assay, one pass", "with_assay.py", "again"),
+            Contender("bm25s, 20 indexes", "with_bm25s.py", "again"),
+            Contender("rank_bm25, 20 indexes", "with_rank_bm25.py", "again", largest=20_000),
+        ),
+    ),
     "minhash": Contest(
         "From text to MinHash signatures: 128 permutations over shingles of five words",
         (

@@ -143,6 +143,12 @@ def nightly_evaluation() -> None:
 
         return orchestration.falloff(get_current_context(), night)
 
+    @task(trigger_rule="none_failed", doc_md="Enters failures into the queue. By hand: `assay feedback fill`.")
+    def feedback(night: str) -> None:
+        from pipeline import orchestration
+
+        orchestration.feedback(get_current_context(), night)
+
     # After the engines, since a night that fails here is one to look into, and their work is kept.
     @task(
         trigger_rule="none_failed",
@@ -177,12 +183,13 @@ def nightly_evaluation() -> None:
     engines = resolve(night)
     scored = evaluate.partial(night=night).expand(engine=engines)
     fallen = falloff(night)
+    queued = feedback(night)
     checked = checks(night)
     published = publish(night)
     taken >> whole >> grouped >> engines
     whole >> shards
     signed >> joined >> engines
-    scored >> fallen >> checked >> published >> close_night(night)
+    scored >> fallen >> checked >> queued >> published >> close_night(night)
 
 
 nightly = nightly_evaluation()

@@ -8,21 +8,26 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 
 from pipeline import __version__, stages
 from pipeline.config import PATHS, ClassRule, Config, Overrides, load, variable_of
-from pipeline.errors import BadInput, Fault
+from pipeline.duplicates import Section, check_exact
+from pipeline.duplicates import decide as decide_cluster
+from pipeline.duplicates import duplicates as find_duplicates
+from pipeline.errors import BadInput, Fault, Unsound
 from pipeline.explain import explain as find_explanation
 from pipeline.export import export as write_export
+from pipeline.feedback.queue import State
 from pipeline.forecast import forecast as make_forecast
 from pipeline.importing import import_taps
 from pipeline.refresh import refresh
 from pipeline.relock import relock
 from pipeline.reports.feed import Night, NightRow
-from pipeline.study import By, StudyOptions
+from pipeline.study import By as OrderedBy
+from pipeline.study import StudyOptions
 from pipeline.study import study as make_study
 from pipeline.taps.snapshot import verdict
 from pipeline.terminal import (
@@ -33,6 +38,9 @@ from pipeline.terminal import (
     not_run_as_json,
     out,
     show_checks,
+    show_choice,
+    show_duplicates,
+    show_exact,
     show_explained,
     show_forecast,
     show_line,
@@ -49,6 +57,8 @@ from pipeline.workspace import Workspace, find_classes, find_corpus, now
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pydantic import JsonValue
+
     from pipeline.golden.items import GoldenSet
     from pipeline.store import Artifact
     from pipeline.taps.taplist import Tap
@@ -64,6 +74,12 @@ app = App(
 )
 taps_app = App(name="taps", help="Check and maintain the tap list.")
 app.command(taps_app)
+golden_app = App(name="golden", help="Golden sets: their digest, and the items that the ledger keeps.")
+app.command(golden_app)
+qrels_app = App(name="qrels", help="Judgments: what is relevant to a question, and who says so.")
+app.command(qrels_app)
+feedback_app = App(name="feedback", help="Failures, and how they become permanent tests.")
+app.command(feedback_app)
 
 
 def _help(option: str) -> Parameter:
@@ -89,6 +105,8 @@ class Options:
     golden: Annotated[tuple[str, ...] | None, _help("golden")] = None
     class_rule: Annotated[ClassRule | None, _help("class_rule")] = None
     cluster_decisions: Annotated[str | None, _help("cluster_decisions")] = None
+    concepts: Annotated[str | None, _help("concepts")] = None
+    as_of: Annotated[int | None, _help("as_of")] = None
     near_threshold: Annotated[float | None, _help("near_threshold")] = None
     orders: Annotated[int | None, _help("orders")] = None
     sizes: Annotated[int | None, _help("sizes")] = None
@@ -101,6 +119,7 @@ class Options:
             negative=(),
         ),
     ] = None
+    ledger: Annotated[str | None, _help("ledger")] = None
     threads: Annotated[int | None, _help("threads")] = None
     fetch_seconds: Annotated[int | None, _help("fetch_seconds")] = None
     json: Annotated[bool, Parameter(help="Print machine-readable output.", negative=())] = False
@@ -317,7 +336,7 @@ def checks(*, options: Options = Options()) -> None:
 def study(
     *,
     by: Annotated[
-        tuple[By, ...],
+        tuple[OrderedBy, ...],
         Parameter(
             help="In what orders the catalogue grows, given once or several times: taps at random, by the date of "
             "their pinned commit, by size, the worst confuser first; or single entries, which is another regime."
@@ -397,6 +416,248 @@ def worksheet_of(
         _print(options, prepared.sheet.model_dump(), lambda: print(as_markdown(prepared.sheet)))
 
 
+SetName = Annotated[str, Parameter(name="SET", help="Name of the golden set: the stem of its file, or in the ledger.")]
+Form = Annotated[Literal["jsonl", "trec"], Parameter(help="JSON Lines with every field, or TREC qrels.")]
+
+
+@golden_app.command(name="freeze")
+def golden_freeze(name: SetName, *, options: Options = Options()) -> None:
+    """Show the digest of a golden set as it stands: what a run over it names.
+
+    Example: assay golden freeze default
+    """
+    from pipeline.keeping import golden_set
+
+    with _opened(options) as workspace:
+        golden = golden_set(workspace, name)
+    machine = {"golden_set": name, "digest": golden.digest, "items": len(golden.items), "superseded": golden.superseded}
+    _print(options, machine, lambda: show_line(f"{name}@{golden.digest} {len(golden.items)} items"))
+
+
+@golden_app.command(name="check")
+def golden_check(name: SetName, *, options: Options = Options()) -> None:
+    """Check every row of a golden set against the corpus, and show what the set is good for.
+
+    Example: assay golden check default
+    """
+    from pipeline.keeping import golden_set
+    from pipeline.workspace import readiness_of
+
+    with _opened(options) as workspace:
+        corpus = find_corpus(workspace)
+        found = readiness_of(workspace, corpus, find_classes(workspace, corpus), golden_set(workspace, name))
+    rows = [[row.verdict, row.demand, row.wanted, row.says, ", ".join(row.ids[:3])] for row in found]
+    _print(
+        options,
+        [row.model_dump() for row in found],
+        lambda: show_rows(f"Readiness of {name}", ("", "demand", "wanted", "found", "items at fault"), rows),
+    )
+
+
+@golden_app.command(name="import")
+def golden_import(
+    name: SetName,
+    file: Annotated[Path, Parameter(help="Rows as JSON Lines; names and values of CRAG are mapped.")],
+    *,
+    options: Options = Options(),
+) -> None:
+    """Add the rows of a file to a golden set that the ledger keeps. Doing it twice adds nothing.
+
+    Example: assay golden import asked items.jsonl
+    """
+    from pipeline.keeping import import_items
+
+    with _opened(options) as workspace:
+        done = import_items(workspace, name, file)
+    said = f"{name}: {done.added} rows added, {done.known} were there already."
+    _print(options, {"golden_set": name, **done._asdict()}, lambda: show_line(said))
+
+
+@golden_app.command(name="export")
+def golden_export(name: SetName, *, options: Options = Options()) -> None:
+    """Print a golden set as JSON Lines, every version of every item.
+
+    Example: assay golden export default
+    """
+    from pipeline.keeping import exported_lines, golden_set
+
+    with _opened(options) as workspace:
+        lines = exported_lines(golden_set(workspace, name))
+    _print(options, [json.loads(line) for line in lines], lambda: print(*lines, sep="\n"))
+
+
+@qrels_app.command(name="add")
+def qrels_add(
+    query: Annotated[str, Parameter(name="QUERY_ID", help="Id of the item.")],
+    target: Annotated[str, Parameter(help="`class:<body digest>`, or `tap@pin:path`.")],
+    grade: Annotated[int, Parameter(help="0 irrelevant, 1 marginal, 2 relevant, 3 perfectly relevant.")],
+    *,
+    annotator: Annotated[str, Parameter(help="Who judges.")],
+    rationale: Annotated[str | None, Parameter(help="Why.")] = None,
+    options: Options = Options(),
+) -> None:
+    """Append the judgment of a person. What he said before stays; the last counts.
+
+    Example: assay qrels add access-set class:<digest> 3 --annotator kim
+    """
+    from pipeline.keeping import add_judgment
+
+    named = "chunkId" if target.startswith("class:") else "docId"
+    given: dict[str, JsonValue] = {"queryId": query, named: target, "grade": grade, "source": "human"}
+    with _opened(options) as workspace:
+        qrel = add_judgment(workspace, given | {"annotator": annotator, "rationale": rationale})
+    _print(options, qrel.model_dump(by_alias=True), lambda: show_line(f"{qrel.id}, number {qrel.seq}"))
+
+
+@qrels_app.command(name="import")
+def qrels_import(
+    file: Annotated[Path, Parameter(help="The judgments.")],
+    *,
+    form: Form = "jsonl",
+    annotator: Annotated[str | None, Parameter(help="Who gave the grades of a TREC file.")] = None,
+    options: Options = Options(),
+) -> None:
+    """Append the judgments of a file, all of them or, where one is wrong, none.
+
+    Example: assay qrels import judged.qrels --form trec --annotator kim
+    """
+    from pipeline.keeping import import_judgments
+
+    with _opened(options) as workspace:
+        added = import_judgments(workspace, file, form, annotator)
+    _print(options, {"added": added}, lambda: show_line(f"{added} judgments added."))
+
+
+@qrels_app.command(name="export")
+def qrels_export(*, form: Form = "jsonl", options: Options = Options()) -> None:
+    """Print the judgments: every row as JSON Lines, or one grade a question and content as TREC qrels.
+
+    Example: assay qrels export --form trec
+    """
+    from pipeline.keeping import exported_judgments
+
+    with _opened(options) as workspace:
+        lines = exported_judgments(workspace, form)
+    _print(options, {"form": form, "lines": lines}, lambda: print(*lines, sep="\n"))
+
+
+By = Annotated[str, Parameter(name="--by", help="Who does it, and answers for it.")]
+FailureId = Annotated[str, Parameter(name="ID", help="Id of the failure, or its last digits.")]
+
+
+@feedback_app.command(name="fill")
+def feedback_fill(*, options: Options = Options()) -> None:
+    """Enter the failures of the stored scores into the queue, as the night does.
+
+    Example: assay feedback fill
+    """
+    with _opened(options) as workspace:
+        at = stages.place(workspace)
+        done = stages.feedback(workspace, at.corpus, at.grouped, at.sets)
+    said = f"{done.failures} failures, {done.new} of them new."
+    _print(options, done._asdict(), lambda: show_line(said))
+
+
+@feedback_app.command(name="list")
+def feedback_list(
+    *,
+    state: Annotated[State | None, Parameter(help="What became of it; everything unless given.")] = None,
+    options: Options = Options(),
+) -> None:
+    """List the failures of runs and the misses of users.
+
+    Example: assay feedback list --state open
+    """
+    from pipeline.promotion import listed
+
+    with _opened(options) as workspace:
+        found = listed(workspace, state)
+    rows = [
+        [each.id, each.state, each.failure.failure_class, each.failure.engine or "–", each.failure.question]
+        for each in found
+    ]
+    _print(
+        options,
+        [each.model_dump(mode="json", by_alias=True) for each in found],
+        lambda: show_rows("Failures", ("id", "state", "kind", "engine", "question"), rows),
+    )
+
+
+@feedback_app.command(name="add")
+def feedback_add(
+    question: Annotated[str, Parameter(help="What was asked.")],
+    *,
+    shown: Annotated[tuple[str, ...], Parameter(help="What was shown, best first; may be given several times.")] = (),
+    wanted: Annotated[tuple[str, ...], Parameter(help="What was wanted; may be given several times.")] = (),
+    golden_set: Annotated[str | None, Parameter(help="Its set; needed where there are several.")] = None,
+    options: Options = Options(),
+) -> None:
+    """Enter what a user asked and did not get.
+
+    Example: assay feedback add "squash my commits" --shown acme/skills::merge/SKILL.md --wanted rebase
+    """
+    from pipeline.promotion import add_miss
+
+    with _opened(options) as workspace:
+        entered = add_miss(workspace, question, shown, wanted, golden_set)
+    _print(options, entered.model_dump(mode="json", by_alias=True), lambda: show_line(f"{entered.id} {entered.state}"))
+
+
+@feedback_app.command(name="correct")
+def feedback_correct(
+    failure: FailureId,
+    text: Annotated[str, Parameter(help="The right answer in words.")],
+    *,
+    by: By,
+    cite: Annotated[tuple[str, ...], Parameter(help="Where it is: `tap::path` or `class:<body digest>`.")] = (),
+    no_answer: Annotated[bool, Parameter(help="There is no answer in the corpus.", negative=())] = False,
+    options: Options = Options(),
+) -> None:
+    """Say what should have been answered, and where it is.
+
+    Example: assay feedback correct 4TQK9 "the interactive form" --cite acme/skills::git/SKILL.md --by kim
+    """
+    from pipeline.promotion import correct_failure
+
+    with _opened(options) as workspace:
+        entered = correct_failure(workspace, failure, text, cite, by, answerable=not no_answer)
+    _print(options, entered.model_dump(mode="json", by_alias=True), lambda: show_line(f"{entered.id} {entered.state}"))
+
+
+@feedback_app.command(name="reject")
+def feedback_reject(
+    failure: FailureId,
+    why: Annotated[str, Parameter(help="Why it is no failure.")],
+    *,
+    by: By,
+    options: Options = Options(),
+) -> None:
+    """Say that a failure is none.
+
+    Example: assay feedback reject 4TQK9 "both answers are right" --by kim
+    """
+    from pipeline.promotion import reject_failure
+
+    with _opened(options) as workspace:
+        entered = reject_failure(workspace, failure, by, why)
+    _print(options, entered.model_dump(mode="json", by_alias=True), lambda: show_line(f"{entered.id} {entered.state}"))
+
+
+@feedback_app.command(name="promote")
+def feedback_promote(failure: FailureId, *, by: By, options: Options = Options()) -> None:
+    """Make a permanent test of a corrected failure; the next night scores it. Doing it twice changes nothing.
+
+    Example: assay feedback promote 4TQK9 --by kim
+    """
+    from pipeline.promotion import promote_failure
+
+    with _opened(options) as workspace:
+        done = promote_failure(workspace, failure, by)
+    version = "repeats it: no item was made" if done.item_version is None else f"version {done.item_version}"
+    said = f"{done.golden_set} {done.query_id}: {version}" + ("" if done.new else ", as before")
+    _print(options, done._asdict(), lambda: show_line(said))
+
+
 @taps_app.command(name="check")
 def taps_check(*, options: Options = Options()) -> None:
     """Read every tap at its pin and hold its counts against its row; score nothing.
@@ -458,6 +719,57 @@ def explain(
     with _opened(options) as workspace:
         explained = find_explanation(workspace, wanted, run, hits)
     _print(options, explained.model_dump(), lambda: show_explained(explained))
+
+
+@app.command(name="duplicates")
+def duplicates_of(
+    *,
+    run: Run = None,
+    by: Annotated[Section | None, Parameter(help="The one section to show; all unless named.")] = None,
+    limit: Annotated[
+        int | None,
+        Parameter(help="Rows of each section, and pairs on each side; 15 unless given, all with --json."),
+    ] = None,
+    draw: Annotated[
+        int | None, Parameter(help="Draw the pairs by this seed, in place of those nearest to the threshold.")
+    ] = None,
+    exact: Annotated[
+        bool,
+        Parameter(
+            help="Join all pairs of bodies anew and hold the clusters against that; exit 1 where more than 0.2% of the "
+            "bodies are astray.",
+            negative=(),
+        ),
+    ] = False,
+    decide: Annotated[
+        str | None,
+        Parameter(name="--decide", help="Id of a cluster: print the lines that decide about it, for the decisions."),
+    ] = None,
+    options: Options = Options(),
+) -> None:
+    """Show what of a published run is a copy of what: by tap and name, families, clusters, pairs, golden names.
+
+    Example: assay duplicates --by pairs --limit 5
+    """
+    if limit is not None and limit < 1:
+        raise BadInput([Fault("--limit", f"{limit} is no number of rows", "give 1 or more")])
+    with _opened(options) as workspace:
+        if exact:
+            check = check_exact(workspace, run)
+            _print(options, check.model_dump(), lambda: show_exact(check))
+            if not check.sound:
+                what = f"{check.astray:,} of {check.compared:,} bodies are astray from the exact join"
+                raise Unsound(f"run {check.run_id[:12]}: {what}; report it, with the run's tap list")
+        elif decide is not None:
+            choice = decide_cluster(workspace, decide, run)
+            _print(options, choice._asdict(), lambda: show_choice(choice))
+        else:
+            most = limit if limit is not None or options.json else _ROWS
+            found = find_duplicates(workspace, run, by, most, draw)
+            _print(options, found.model_dump(), lambda: show_duplicates(found))
+
+
+_ROWS = 15
 
 
 @app.command

@@ -11,7 +11,7 @@ import os
 import tomllib
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,6 +22,8 @@ from pipeline.classes.decisions import NO_DECISIONS, ClusterDecisions, read_clus
 from pipeline.engines import ENGINES, Borrower, CannotLoad, Engine, Plugins, engine_class
 from pipeline.engines.plugins import absent, plugins
 from pipeline.errors import BadInput, Fault
+from pipeline.golden.concepts import NO_CONCEPTS, Concepts, read_concepts
+from pipeline.ledger import FILE, url_of
 from pipeline.records import Record
 from pipeline.store import Store
 from pipeline.taps.taplist import TapList, read_tap_list
@@ -46,6 +48,14 @@ class Config(Record):
         default=None,
         description="What people decided about near-duplicates: a file of JSON Lines. Without it none is confirmed.",
     )
+    concepts: str = Field(
+        default="", description="What concepts there are: a file of JSON Lines. Empty: none is looked for."
+    )
+    as_of: int = Field(
+        default=-1,
+        ge=-1,
+        description="Position of the ledger as of which it is read; -1: the last one when the night starts.",
+    )
     near_threshold: Similarity = Field(
         default=0.8, description="Jaccard similarity of word 5-grams from which two bodies are near-duplicates."
     )
@@ -60,6 +70,11 @@ class Config(Record):
         default={"bm25": {}},
         description="Engines to evaluate, each with its options. `kind` says which engine it is, where its name does "
         "not: so one engine can stand there several times. `path`, of those that read a file, is relative to this one.",
+    )
+    ledger: str = Field(
+        default="",
+        description="Where judgments, promoted items and feedback are kept: a file, or the URL of a PostgreSQL "
+        "database. Empty: `ledger.sqlite` in the store. What it is called changes no result; what it holds does.",
     )
     threads: PositiveInt = Field(default=2, description="Execution: taps that are read at the same time.")
     fetch_seconds: PositiveInt = Field(default=600, description="Execution: time limit of one fetch, in seconds.")
@@ -81,6 +96,10 @@ class Overrides:
     """What makes two entries the same content."""
     cluster_decisions: Path | str | None = None
     """What people decided about near-duplicates: a file of JSON Lines."""
+    concepts: Path | str | None = None
+    """What concepts there are: a file of JSON Lines."""
+    as_of: int | None = None
+    """Position of the ledger as of which it is read."""
     near_threshold: float | None = None
     """Jaccard similarity from which two bodies are near-duplicates."""
     orders: int | None = None
@@ -91,6 +110,8 @@ class Overrides:
     """Larger files are passed over, and counted."""
     engines: dict[str, dict[str, str]] | None = None
     """One option of one engine, such as --engines.bm25.tokenizer ascii."""
+    ledger: str | None = None
+    """Where judgments are kept: a file, or the URL of a database."""
     threads: int | None = None
     """Taps that are read at the same time."""
     fetch_seconds: int | None = None
@@ -106,12 +127,16 @@ class Settings:
     store: Store
     tap_file: Path
     golden_files: tuple[Path, ...]
+    concept_file: Path | None
+    """Where concepts are declared."""
     decision_file: Path | None
     """Where the decisions about near-duplicates stand."""
     engines: Mapping[str, Engine]
     """Each engine by name, built from its options."""
     packages: Mapping[str, str]
     """The package, and its version, of each engine that is a plug-in."""
+    ledger_url: str = field(repr=False)
+    """Where the ledger is; it may hold a password."""
     not_run: Mapping[str, str]
     """Why an engine cannot run, by name. It is reported so, and never replaced by another."""
     other_taps: TapList | None = None
@@ -134,6 +159,14 @@ class Settings:
             BadInput: the file has faults; all are named.
         """
         return NO_DECISIONS if self.decision_file is None else read_cluster_decisions(self.decision_file)
+
+    def concepts(self) -> Concepts:
+        """Read what concepts there are.
+
+        Raises:
+            BadInput: the file has faults; all are named.
+        """
+        return NO_CONCEPTS if self.concept_file is None else read_concepts(self.concept_file)
 
     def tap_list(self) -> TapList:
         """Read the tap list; each row must have a pin.
@@ -159,6 +192,10 @@ def load(overrides: Overrides | None = None, environ: Mapping[str, str] | None =
     config = _validated(given)
     engines, packages = _engines(config.engines, given)
     golden_files = _golden_files(file.parent, config.golden, given)
+    try:
+        ledger_url = url_of(config.ledger or str(file.parent / config.store / FILE), file.parent)
+    except BadInput as error:
+        given.fault(("ledger",), error.faults[0].what, error.faults[0].todo)
     if given.faults:
         raise BadInput(given.faults)
     return Settings(
@@ -167,15 +204,19 @@ def load(overrides: Overrides | None = None, environ: Mapping[str, str] | None =
         store=Store(file.parent / config.store),
         tap_file=file.parent / config.taps,
         golden_files=golden_files,
+        concept_file=file.parent / config.concepts if config.concepts else None,
         decision_file=None if config.cluster_decisions is None else file.parent / config.cluster_decisions,
         engines=engines,
         packages=packages,
+        ledger_url=ledger_url,
         not_run=_not_run(engines),
     )
 
 
 PATHS = ("store", "taps", "golden", "cluster_decisions")
 """Options that are paths."""
+PLACES = (*PATHS, "concepts", "ledger")
+"""Options that are paths, may be empty, or name a place by a URL."""
 
 
 class _Given:
@@ -286,18 +327,18 @@ def _take_variable(given: _Given, option: str, variable: str, text: str) -> None
             given.faults.append(Fault(variable, f"{text!r} is not a {what}", f"give a {what}"))
     elif option == "golden":
         given.take(option, [_path(part, given.here) for part in text.split(os.pathsep)], variable)
-    elif option in PATHS:
+    elif option in PLACES:
         given.take(option, _path(text, given.here), variable)
     else:
         given.take(option, text, variable)
 
 
 def _take_command_line(given: _Given, overrides: Overrides) -> None:
-    for field in fields(overrides):
-        value = getattr(overrides, field.name)
-        if value is not None and field.name not in ("config", "engines"):
-            value = _as_given(value, given.here) if field.name in PATHS else value
-            given.take(field.name, value, option_of(field.name))
+    for each in fields(overrides):
+        value = getattr(overrides, each.name)
+        if value is not None and each.name not in ("config", "engines"):
+            value = _as_given(value, given.here) if each.name in PLACES else value
+            given.take(each.name, value, option_of(each.name))
     for engine, options in (overrides.engines or {}).items():
         for option, text in options.items():
             given.take_engine_option(engine, option, text, f"--engines.{engine}.{option}")
@@ -309,7 +350,7 @@ def _as_given(value: object, here: Path) -> object:
 
 def _path(text: str, here: Path) -> str:
     # An empty path is left empty, to be refused: it would be the current folder.
-    return str(here / text) if text else ""
+    return text if not text or "://" in text else str(here / text)
 
 
 def _option(option: str, text: str, here: Path) -> str | bool | int | float:

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from pipeline.config import Overrides, load
 from pipeline.errors import AssayError, BadInput, Fault, MissingArtifact
-from pipeline.golden.items import read_golden_set
+from pipeline.ledger import shown
 from pipeline.reports.explained import TABLES, Explained, Published, Reproduction
 from pipeline.reports.feed import find_run, published_runs, read_run
 from pipeline.reports.reading import text_of
@@ -134,6 +134,10 @@ def _overrides(workspace: Workspace, identity: Mapping[str, Any]) -> Overrides:
         near_threshold=identity["near_threshold"],
         orders=identity["orders"],
         sizes=identity["sizes"],
+        concepts=settings.concept_file,
+        # A run that read nothing from a ledger is made again without one.
+        ledger=settings.ledger_url if identity["qrels_position"] else None,
+        as_of=identity["qrels_position"],
         max_file_bytes=identity["max_file_bytes"],
         engines={
             engine: {name: _word(value) for name, value in options.items() if isinstance(value, str | int | float)}
@@ -154,6 +158,11 @@ def _words(options: Overrides) -> Iterator[str]:
         yield from ("--cluster-decisions", str(options.cluster_decisions))
     yield from ("--near-threshold", str(options.near_threshold))
     yield from ("--orders", str(options.orders), "--sizes", str(options.sizes))
+    if options.concepts is not None:
+        yield from ("--concepts", str(options.concepts))
+    if options.ledger is not None:
+        yield from ("--ledger", shown(options.ledger))
+    yield from ("--as-of", str(options.as_of))
     yield from ("--class-rule", str(options.class_rule), "--max-file-bytes", str(options.max_file_bytes))
     for engine, given in sorted((options.engines or {}).items()):
         for name, value in sorted(given.items()):
@@ -163,8 +172,8 @@ def _words(options: Overrides) -> Iterator[str]:
 def _identity_under(workspace: Workspace, options: Overrides) -> dict[str, JsonValue]:
     settings = load(options)
     taps = in_order(settings.tap_list())
-    sets = [read_golden_set(path) for path in settings.golden_files]
-    return identity_of(Workspace(settings, workspace.night), Pins(corpus_digest(taps), taps), sets)
+    there = Workspace(settings, workspace.night)
+    return identity_of(there, Pins(corpus_digest(taps), taps), there.golden_sets())
 
 
 def _differences(here: Mapping[str, JsonValue], run: Mapping[str, JsonValue]) -> Iterator[str]:

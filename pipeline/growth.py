@@ -52,7 +52,7 @@ from pipeline.falloff.rows import (
     FalloffNote,
 )
 from pipeline.golden.items import GoldenSet
-from pipeline.golden.resolve import resolve
+from pipeline.golden.resolve import resolve_known
 from pipeline.records import Table
 from pipeline.store import Artifact
 from pipeline.taps.snapshot import read_manifest
@@ -96,13 +96,21 @@ class Ground:
             )
         except BadInput as error:
             raise NoCurve("; ".join(f"{fault.where}: {fault.what}; {fault.todo}" for fault in error.faults)) from error
-        self.asked = cache(self._asked)
+        self._set = {golden.name: _in_order(golden) for golden in sets}
+        self._asked = cache(self._ask)
         self._indices = cache(self._read_indices)
         self._indexed = cache(lambda engine: IndexedTaps(self._indices(engine)))
         self._scores = cache(self._score)
 
-    def _asked(self, golden: GoldenSet) -> Asked:
-        return ask(resolve(_in_order(golden), self.entries), *self.shown, self.corpus)
+    def asked(self, golden: GoldenSet) -> Asked:
+        """Return a set over the corpus, its items by id."""
+        return self._asked(golden.name)
+
+    def _ask(self, golden_set: str) -> Asked:
+        return ask(resolve_known(self._set[golden_set], self.entries), *self.shown, self.corpus)
+
+    def _queries(self, golden_set: str) -> list[Query]:
+        return [Query(item.query_id, item.question) for item in self._set[golden_set].items]
 
     def curve_of(self, engine: str, golden: GoldenSet) -> CurveOf:
         """Return what makes the curve of an engine over some items of a set.
@@ -116,14 +124,14 @@ class Ground:
 
     def _curve_of(self, engine: str, built: Engine, golden: GoldenSet) -> CurveOf:
         class_of = self.corpus.class_of
-        queries = [Query(item.query_id, item.question) for item in _in_order(golden).items]
+        queries = self._queries(golden.name)
         if isinstance(built, Bm25 | Okapi):
             indexed = self._indexed(engine)
             return lambda places: WordCurve(
                 indexed, built, [queries[place] for place in places], class_of, self.corpus.in_targets
             )
         if isinstance(built, Dense):
-            return lambda places: ScoreCurve(self._scores(engine, golden)[list(places)], class_of)
+            return lambda places: ScoreCurve(self._scores(engine, golden.name)[list(places)], class_of)
         if isinstance(built, Hybrid):
             return self._fused(built, golden)
         raise NoCurve(NOT_OURS if engine in self.workspace.settings.packages else RUN_FILE)
@@ -146,11 +154,10 @@ class Ground:
         made = [store.get(INDEX, index_inputs(catalog, built), command) for catalog in self.taps.catalogs]
         return [pa.py_buffer(store.read(each, "index.arrow")) for each in made]
 
-    def _score(self, engine: str, golden: GoldenSet) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    def _score(self, engine: str, golden_set: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
         built = self.workspace.settings.engines[engine]
         assert isinstance(built, Dense)
-        queries = [Query(item.query_id, item.question) for item in _in_order(golden).items]
-        answers = built.retriever(self._indices(engine)).answer(queries)
+        answers = built.retriever(self._indices(engine)).answer(self._queries(golden_set))
         return ScoreCurve.of(answers, self.corpus.class_of).scores
 
     def curves(self, engines: Sequence[str], golden: GoldenSet) -> Iterator[tuple[str, CurveOf | NoCurve]]:

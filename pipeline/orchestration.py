@@ -120,6 +120,13 @@ def checks(context: Context, night: str) -> str:
         return stages.check(workspace, stages.place(workspace))[0].key
 
 
+def feedback(context: Context, night: str) -> None:
+    """Enter the failures of the night into the queue."""
+    with _workspace(context, night) as workspace:
+        at = stages.place(workspace)
+        stages.feedback(workspace, at.corpus, at.grouped, at.sets)
+
+
 def publish(context: Context, night: str) -> str:
     """Publish the run; return its id, which is also what the feed's asset carries."""
     with _workspace(context, night) as workspace:

@@ -41,6 +41,7 @@ from pipeline.workspace import (
     identity_of,
     options_of,
     read,
+    readiness_of,
 )
 
 if TYPE_CHECKING:
@@ -75,6 +76,8 @@ def run_files(
     for name in FALLOFF_TABLES:
         tables[name] = with_run_id(_joined(workspace, drawn, RUN_TABLES[name]), run_id)
     tables["falloff"] = _nightly(tables["falloff"])
+    ready = [row for golden in sets for row in readiness_of(workspace, corpus, grouped, golden)]
+    tables["readiness"] = with_run_id(RUN_TABLES["readiness"].from_rows(ready), run_id)
     page = render(tables)
     files = {f"{name}.parquet": parquet_bytes(table) for name, table in tables.items()}
     return {**files, "report.html": page.html, **page.images}

@@ -15,17 +15,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.errors import BadInput, Fault
-from pipeline.golden.items import GoldenSet, read_golden_set
+from pipeline.golden.items import GoldenSet
 from pipeline.reports.proposal import (
     Counts,
     MovedEntry,
+    NearDuplicateChanges,
     PinProposal,
     Place,
     RowChange,
     TapChange,
     as_markdown,
 )
-from pipeline.stages import catalog, checked, count, snapshot
+from pipeline.stages import catalog, checked, classes, clusters, count, put_together, sign, snapshot
 from pipeline.store import Artifact, canonical_json, digest, replace_file
 from pipeline.taps.snapshot import TapState, find_head
 from pipeline.taps.taplist import (
@@ -92,13 +93,13 @@ def refresh(workspace: Workspace, write: Path | None = None) -> Refreshed:
             be read keeps its pin there.
 
     Raises:
-        BadInput: the tap list or a golden set is wrong, two rows turn out to be one repository, or ``write`` is another
-            file, or the list cannot be changed in place.
+        BadInput: the tap list, the decisions or a golden set is wrong, two rows turn out to be one repository, or
+            ``write`` is another file, or the list cannot be changed in place.
     """
     taps = read_tap_list(workspace.settings.tap_file, need_pins=False)
     if write is not None:
         _demand_target(taps, write)
-    sets = [read_golden_set(path) for path in workspace.settings.golden_files]
+    sets = workspace.golden_sets()
     with ThreadPoolExecutor(workspace.settings.config.threads) as pool:
         heads = list(pool.map(partial(read_heads, workspace, taps), taps.taps))
     faults = list(duplicates(taps.path, (each.kept.tap if each.kept else each.tap for each in heads)))
@@ -154,6 +155,7 @@ def _proposal(workspace: Workspace, heads: Sequence[TapHeads], sets: Sequence[Go
         before=_corpus_counts(before),
         after=_corpus_counts(after),
         taps=[_tap_change(workspace, each) for each in heads],
+        near_duplicates=_near_duplicates(workspace, heads),
         golden_not_checked=None if after else "a tap can be read neither at its pin nor at its head",
         golden=None if after is None else _rows(sets, before, after, partial(bodies_in, workspace, pinned)),
     )
@@ -180,6 +182,49 @@ def _entries(workspace: Workspace, sides: Sequence[Side | None]) -> pa.Table | N
     return entries.append_column(
         "class_id", pa.array(class_ids(entries, rule, workspace.settings.cluster_decisions()), pa.string())
     )
+
+
+def _near_duplicates(workspace: Workspace, heads: Sequence[TapHeads]) -> NearDuplicateChanges | None:
+    """Return what would become of the near-duplicate clusters; None where one of the corpora has a tap missing."""
+    from pipeline.classes.lineage import lineage
+
+    before = _clustered(workspace, [each.pinned for each in heads])
+    after = _clustered(workspace, [each.kept for each in heads])
+    if before is None or after is None:
+        return None
+    rows = lineage(before, after, {}).rows.to_pylist()
+
+    def told(event: str) -> int:
+        return len({row["lineage_id"] for row in rows if (row["subject"], row["event"]) == ("cluster", event)})
+
+    def entries(event: str) -> list[str]:
+        return [f"{row['tap']}::{row['path_text']}" for row in rows if row["event"] == event]
+
+    return NearDuplicateChanges(
+        before=len(set(before["cluster_id"].to_pylist()) - {None}),
+        after=len(set(after["cluster_id"].to_pylist()) - {None}),
+        born=told("born"),
+        gone=told("gone"),
+        split=told("split"),
+        merged=told("merged"),
+        joined=entries("joined"),
+        left=entries("left"),
+    )
+
+
+def _clustered(workspace: Workspace, sides: Sequence[Side | None]) -> pa.Table | None:
+    """Return the entries of a corpus, each with its class and its cluster; None where a tap is missing."""
+    from pipeline.classes.clusters import MEMBERS
+    from pipeline.reports.feed import with_clusters
+
+    read_well = [(side.tap, side.made) for side in sides if side and side.made]
+    if len(read_well) != len(sides):
+        return None
+    corpus = put_together(workspace, [tap for tap, _ in read_well], [made for _, made in read_well])
+    grouped = classes(workspace, corpus)
+    sign(workspace, corpus)
+    members = read(workspace, clusters(workspace, corpus), f"{MEMBERS.name}.parquet", ["body_sha256", "cluster_id"])
+    return with_clusters(read(workspace, grouped, "entries.parquet"), members)
 
 
 def _corpus_counts(entries: pa.Table | None) -> Counts | None:

@@ -36,7 +36,8 @@ from pipeline.engines import (
 )
 from pipeline.errors import BadInput, Fault, Unsound
 from pipeline.falloff import CURVES, Plan
-from pipeline.golden.items import RESOLVE, GoldenSet, read_golden_set
+from pipeline.golden.concepts import CONCEPTS
+from pipeline.golden.items import RESOLVE, GoldenSet
 from pipeline.records import Record
 from pipeline.reports.feed import FEED, StepSource, follows, forecast_files, is_whole, point_to, run_folder, run_id_of
 from pipeline.reports.feed import publish as put_in_feed
@@ -71,9 +72,12 @@ from pipeline.workspace import (
     identity_of,
     in_order,
     index_inputs,
+    judged_grades,
     kept_signatures,
     known_items_inputs,
     known_parts,
+    mentioned,
+    mentions_inputs,
     nightly_plan,
     rank_inputs,
     read,
@@ -84,6 +88,8 @@ from pipeline.workspace import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from pipeline.promotion import Filled
 
 
 class StepDoc(NamedTuple):
@@ -102,6 +108,7 @@ STEPS = (
     StepDoc("classes", "entries", "content classes, mirrors, homonyms", "assay classes"),
     StepDoc("signatures", "bodies that are new", "their MinHash signatures", "assay classes"),
     StepDoc("clusters", "signatures, bodies", "near-duplicate clusters, template families", "assay classes"),
+    StepDoc("concepts", "entries, concepts", "which entries mention which concept", "assay rank"),
     StepDoc("resolve", "golden sets, classes", "that every row names something", "assay rank"),
     StepDoc("index", "entries", "one index a tap", "assay rank"),
     StepDoc("rank", "indices, golden sets", "hits of each question, mirrors included", "assay rank"),
@@ -109,6 +116,7 @@ STEPS = (
     StepDoc("falloff", "indices, golden sets", "how scores fall as taps join, and who took what", "assay study"),
     StepDoc("checks", "entries, golden sets", "that another package scores a sample alike", "assay checks"),
     StepDoc("known-items", "indices, entries", "how often a name alone finds its content", "assay checks"),
+    StepDoc("feedback", "scores", "failures that are new, into the ledger", "assay feedback fill"),
     StepDoc("feed", "all of these", "the published run and its report", "assay run"),
 )
 """The steps of a night, in order: what each reads and writes, and the command that repeats it."""
@@ -153,6 +161,11 @@ def corpus(workspace: Workspace) -> Corpus:
     taps = in_order(workspace.settings.tap_list())
     catalogs = tuple(find_catalog(workspace, tap) for tap in taps)
     verdict([checked(tap, made, _ok(tap)) for tap, made in zip(taps, catalogs, strict=True)])
+    return put_together(workspace, taps, catalogs)
+
+
+def put_together(workspace: Workspace, taps: Sequence[Tap], catalogs: Sequence[Artifact]) -> Corpus:
+    """Return the corpus of some taps, each with a pin, in byte order of their names, and their catalogues."""
     pinned = corpus_digest(taps)
 
     def make() -> Made:
@@ -160,7 +173,7 @@ def corpus(workspace: Workspace) -> Corpus:
         return {}, {"digest": pinned, "taps": len(taps), "entries": entries}
 
     made = workspace.once(CORPUS, pinned[:12], corpus_inputs(taps, catalogs), make)
-    return Corpus(made, pinned, taps, catalogs)
+    return Corpus(made, pinned, tuple(taps), tuple(catalogs))
 
 
 def classes(workspace: Workspace, corpus: Corpus) -> Artifact:
@@ -277,6 +290,27 @@ def clusters(workspace: Workspace, corpus: Corpus) -> Artifact:
 _CLUSTERED = ("tap", "path", "path_text", "slug", "locale", "body", "body_sha256", "empty_body", "alias_stub")
 
 
+def concepts(workspace: Workspace, corpus: Corpus) -> list[Artifact]:
+    """Find which entries mention which concept, a tap at a time.
+
+    Reads the catalogues and the file of concepts. Writes ``mentions``, one artifact a tap; nothing without concepts.
+    """
+    declared = workspace.settings.concepts()
+    if not declared.concepts:
+        return []
+
+    def find(tap: Tap, made: Artifact) -> Artifact:
+        def make() -> Made:
+            from pipeline.golden.concepts import COLUMNS, MENTIONS, find_mentions
+
+            found = find_mentions(read(workspace, made, "entries.parquet", COLUMNS), declared)
+            return {"mentions.parquet": MENTIONS.to_bytes(found)}, {"mentions": found.num_rows}
+
+        return workspace.once(CONCEPTS, tap.name, mentions_inputs(workspace, made), make)
+
+    return [find(tap, made) for tap, made in zip(corpus.taps, corpus.catalogs, strict=True)]
+
+
 def resolve(workspace: Workspace, grouped: Artifact) -> list[GoldenSet]:
     """Read every golden set and find what each of its rows names in the corpus.
 
@@ -285,20 +319,20 @@ def resolve(workspace: Workspace, grouped: Artifact) -> list[GoldenSet]:
     Raises:
         BadInput: rows are wrong, or name nothing in the corpus; all rows of all sets are named, with candidates.
     """
-    sets: list[GoldenSet] = []
+    sets = workspace.golden_sets()
+    concepts(workspace, find_corpus(workspace))
     faults: list[Fault] = []
-    for path in workspace.settings.golden_files:
+    for golden in sets:
+
+        def make(golden: GoldenSet = golden) -> Made:
+            from pipeline.golden.resolve import resolve as resolve_rows
+
+            entries = read(workspace, grouped, "entries.parquet")
+            earlier = partial(earlier_bodies, workspace)
+            return {}, resolve_rows(golden, entries, earlier, mentioned(workspace, entries)).facts()
+
         try:
-            golden = read_golden_set(path)
-
-            def make(golden: GoldenSet = golden) -> Made:
-                from pipeline.golden.resolve import resolve as resolve_rows
-
-                entries = read(workspace, grouped, "entries.parquet")
-                return {}, resolve_rows(golden, entries, partial(earlier_bodies, workspace)).facts()
-
-            workspace.once(RESOLVE, golden.name, resolve_inputs(grouped, golden), make)
-            sets.append(golden)
+            workspace.once(RESOLVE, golden.name, resolve_inputs(workspace, grouped, golden), make)
         except BadInput as error:
             faults += error.faults
     if faults:
@@ -482,8 +516,10 @@ def score(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, 
         from pipeline.scoring.score import TABLES, score_run
 
         entries = read(workspace, grouped, "entries.parquet")
+        resolved = resolve_rows(golden, entries, concepts=mentioned(workspace, entries))
         scored = score_run(
-            resolve_rows(golden, entries),
+            resolved,
+            grades=judged_grades(workspace, corpus, resolved, entries),
             hits=read(workspace, ranked, "hits.parquet"),
             queries=read(workspace, ranked, "queries.parquet"),
             entries=entries,
@@ -603,6 +639,19 @@ def check(workspace: Workspace, at: Place) -> tuple[Artifact, list[Artifact]]:
     return held, [known_items(workspace, at.corpus, at.grouped, engine) for engine in workspace.settings.running]
 
 
+def feedback(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> Filled:
+    """Enter the failures into the queue, once for a run.
+
+    Reads ``outcomes`` and ``rankings``. Writes into the ledger: failures that are new, and what exemplars say.
+
+    Raises:
+        MissingArtifact: an engine has not scored a set yet.
+    """
+    from pipeline.promotion import fill_queue
+
+    return fill_queue(workspace, corpus, grouped, sets, run_id_of(identity_of(workspace, corpus, sets)))
+
+
 def publish(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> Published:
     """Publish the run: its tables and its report by one rename, then its lineage, then ``latest.json``.
 
@@ -712,9 +761,9 @@ def place(workspace: Workspace) -> Place:
     """
     found = find_corpus(workspace)
     grouped = find_classes(workspace, found)
-    sets = [read_golden_set(path) for path in workspace.settings.golden_files]
+    sets = workspace.golden_sets()
     for golden in sets:
-        workspace.store.get(RESOLVE, resolve_inputs(grouped, golden), "assay run")
+        workspace.store.get(RESOLVE, resolve_inputs(workspace, grouped, golden), "assay run")
     return Place(found, grouped, sets)
 
 
@@ -725,15 +774,11 @@ def check_inputs(workspace: Workspace) -> TapList:
         BadInput: the tap list, the decisions or a golden set is wrong; the faults of all of them are named.
     """
     faults: list[Fault] = []
-    for path in workspace.settings.golden_files:
+    for read_one in (workspace.golden_sets, workspace.settings.concepts, workspace.settings.cluster_decisions):
         try:
-            read_golden_set(path)
+            read_one()
         except BadInput as error:
             faults += error.faults
-    try:
-        workspace.settings.cluster_decisions()
-    except BadInput as error:
-        faults += error.faults
     try:
         taps = workspace.settings.tap_list()
     except BadInput as error:
@@ -796,6 +841,7 @@ def run(workspace: Workspace) -> Published:
         evaluate(workspace, whole, grouped, engine, sets)
     nightly_falloff(workspace, Place(whole, grouped, sets))
     check(workspace, Place(whole, grouped, sets))
+    feedback(workspace, whole, grouped, sets)
     return publish(workspace, whole, grouped, sets)
 
 

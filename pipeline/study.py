@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 from pipeline.config import sources_of
 from pipeline.errors import BadInput, Fault
 from pipeline.falloff import Plan
-from pipeline.golden.items import read_golden_set
 from pipeline.records import parquet_bytes
 from pipeline.reports.feed import (
     STUDIES,
@@ -198,7 +197,7 @@ def engines_of(workspace: Workspace, options: StudyOptions) -> tuple[str, ...]:
 def _targets(workspace: Workspace, taps: TapList) -> frozenset[str]:
     from pipeline.falloff.orders import targets_of
 
-    sets = [read_golden_set(path) for path in workspace.settings.golden_files]
+    sets = workspace.golden_sets()
     exemplars = [exemplar for golden in sets for item in golden.items for exemplar in item.exemplar]
     return targets_of([tap.name for tap in taps.taps if tap.role == "target"], exemplars)
 

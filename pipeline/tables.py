@@ -15,13 +15,17 @@ from pipeline.classes.group import CLASS_ROWS
 from pipeline.config import Config
 from pipeline.errors import BadInput, Fault
 from pipeline.falloff.rows import ATTRIBUTION, FALLOFF, FALLOFF_FITS, FALLOFF_NOTES, FALLOFF_SUMMARIES
+from pipeline.feedback.readiness import READINESS
+from pipeline.golden.concepts import Concept
 from pipeline.golden.items import GoldenRow
+from pipeline.judgments.qrels import Judgment
 from pipeline.records import Record, Table
 from pipeline.reports.feed import ENTRIES, LINEAGE, NIGHTS, RUNS, STUDIES, TAPS, Latest, published_schema
 from pipeline.reports.forecasts import FORECAST_ROWS
 from pipeline.reports.proposal import PinProposal
 from pipeline.scoring.duplicates import DUPLICATE_TAX
 from pipeline.scoring.near import NEAR_METRICS
+from pipeline.scoring.outcomes import ABSTENTION, JUDGED_METRICS, OUTCOMES
 from pipeline.scoring.rows import ITEMS, METRICS, RANKINGS
 from pipeline.scoring.sensitivity import SENSITIVITY
 from pipeline.taps.taplist import TapKeys
@@ -45,6 +49,9 @@ SCORE_TABLES: dict[str, Table] = {
     "near_metrics": NEAR_METRICS,
     "duplicate_tax": DUPLICATE_TAX,
     "sensitivity": SENSITIVITY,
+    "outcomes": OUTCOMES,
+    "abstention": ABSTENTION,
+    "judged_metrics": JUDGED_METRICS,
 }
 """Tables that each golden set has under each engine."""
 
@@ -67,6 +74,7 @@ RUN_TABLES: dict[str, Table] = {
     "checks": CHECK_ROWS,
     "known_items": KNOWN_ITEM_ROWS,
     **FALLOFF_TABLES,
+    "readiness": READINESS,
 }
 """Tables of a published run, `feed/run=<run_id>/<table>.parquet`. Each has the run's id as its first column."""
 
@@ -84,6 +92,8 @@ FILES: dict[str, type[Record]] = {
     "config": Config,
     "golden-row": GoldenRow,
     "cluster-decision": ClusterDecision,
+    "concept": Concept,
+    "judgment": Judgment,
     "tap": TapKeys,
     "latest": Latest,
     "pin-proposal": PinProposal,

@@ -15,10 +15,24 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from pipeline.checks import CheckRow
 from pipeline.checks.known import KnownItemsRow
+from pipeline.classes.wordings import MARKS
+from pipeline.duplicates import MOST_ASTRAY, Choice, ExactCheck
 from pipeline.errors import AssayError, one_line
+from pipeline.reports.duplication import (
+    Became,
+    ClusterView,
+    Duplicates,
+    FamilyView,
+    GoldenNames,
+    NameCopies,
+    ReadPair,
+    TapCopies,
+    WordRun,
+)
 from pipeline.reports.explained import (
     Explained,
     ExplainedMetric,
@@ -336,6 +350,165 @@ def show_line(text: str) -> None:
     out.print(escape(one_line(text)))
 
 
+# --- duplicates -------------------------------------------------------------------------------------------------------
+
+
+def show_duplicates(found: Duplicates) -> None:
+    """Print the sections that were asked for."""
+    facts = found.near_duplicates
+    show_line(
+        f"Run {found.run_id[:12]}: {facts.clusters:,} near-duplicate clusters of {facts.bodies:,} bodies and "
+        f"{facts.entries:,} entries, joined from a similarity of {found.near_threshold}; "
+        f"{facts.astray:,} of {facts.eligible:,} bodies astray from the exact join."
+    )
+    left_out = found.left_out.get
+    if found.taps is not None:
+        _show_copies(found.taps, left_out("taps"))
+    if found.names is not None:
+        _show_names("Largest homonyms", found.names, left_out("names"))
+    if found.families is not None:
+        _show_families(found.families, left_out("families"))
+    if found.clusters is not None:
+        _show_clusters(found.clusters, left_out("clusters"))
+    if found.pairs is not None:
+        for pair in found.pairs:
+            _show_pair(pair)
+        _show_left_out("pairs", left_out("pairs"))
+    if found.golden is not None:
+        _show_golden(found.golden)
+        _show_names("Golden names", found.golden_names or [], left_out("golden_names"))
+    if found.became is not None:
+        _show_became(found.became)
+
+
+def _show_copies(taps: Sequence[TapCopies], left_out: int | None) -> None:
+    head = ("tap", "entries", "mirrors\ninside", "of earlier\ntaps", "near\ninside", "near, of\nearlier", "copies")
+    rows = [
+        [row.tap, row.entries, row.mirrors_inside, row.mirrors_of_earlier, row.near_inside, row.near_of_earlier, share]
+        for row in taps
+        for share in ["–" if row.share is None else f"{row.share:.0%}"]
+    ]
+    _show_section("Copies, by tap", head, rows, left_out)
+
+
+def _show_families(families: Sequence[FamilyView], left_out: int | None) -> None:
+    for each in families:
+        counts = f"{each.bodies} bodies, {each.entries} entries, {each.taps} taps"
+        shared = f"{each.shared_words:.0%} of the words shared"
+        show_line(f"family {each.family_id[:12]}: {counts}, {shared}: {_some(each.names)}")
+        show_line(f"  slots: {_some(each.slots, ' | ') or 'none seen'}")
+        show_line(f"  evidence: {_some(each.evidence, ' | ') or 'none'}")
+    if not families:
+        show_line("Template families: none.")
+    _show_left_out("families", left_out)
+
+
+def _show_clusters(clusters: Sequence[ClusterView], left_out: int | None) -> None:
+    rows = [
+        [row.cluster_id[:12], row.reading, row.bodies, row.entries, row.taps, lowest, _some(row.names)]
+        for row in clusters
+        for lowest in ["–" if row.lowest_similarity is None else f"{row.lowest_similarity:.3f}"]
+    ]
+    head = ("cluster", "read as", "bodies", "entries", "taps", "lowest", "names")
+    _show_section("Clusters that span names", head, rows, left_out)
+
+
+def _show_section(title: str, head: Sequence[str], rows: Sequence[Sequence[object]], left_out: int | None) -> None:
+    if rows:
+        show_rows(title, head, rows)
+    else:
+        show_line(f"{title}: none.")
+    _show_left_out(title.lower(), left_out)
+
+
+def _show_left_out(what: str, left_out: int | None) -> None:
+    if left_out:
+        show_line(f"and {left_out:,} more ({what}); --limit shows more, --json all")
+
+
+def _show_names(title: str, names: Sequence[NameCopies], left_out: int | None) -> None:
+    head = ("name", "entries", "contents", "apart", "clusters", "taps")
+    rows = [[row.name, row.entries, row.classes, row.apart, row.clusters, row.taps] for row in names]
+    _show_section(title, head, rows, left_out)
+
+
+def _show_golden(golden: GoldenNames) -> None:
+    show_line(
+        f"Of {golden.names:,} golden names {golden.ambiguous:,} stand for several contents, and "
+        f"{golden.ambiguous_apart:,} still do when copies count as one; {golden.entries:,} entries carry one, of "
+        f"{golden.classes:,} contents, {golden.apart:,} apart."
+    )
+
+
+def _show_pair(pair: ReadPair) -> None:
+    out.print(f"{pair.similarity:.4f} {pair.side}", style="bold")
+    for name, place, body in (
+        (pair.left_name, pair.left, pair.left_body),
+        (pair.right_name, pair.right, pair.right_body),
+    ):
+        show_line(f"  {name}  {place}  class:{body[:12]}")
+    if pair.words is None:
+        show_line(f"  {pair.differs}  (the bodies are in the store no more)")
+    else:
+        out.print(_worded(pair.words, out.is_terminal and not out.no_color))
+    out.print()
+
+
+def _worded(words: Sequence[WordRun], coloured: bool) -> Text:
+    """Return where two bodies differ: in colours, or with ``MARKS`` where there are none."""
+    text = Text("  ")
+    for run in words:
+        said, (begin, end) = one_line(run.text), MARKS[run.side]
+        text.append(f"{said} " if coloured else f"{begin}{said}{end} ", style=_STYLES[run.side] if coloured else "")
+    return text
+
+
+_STYLES = {"both": "", "left": "red strike", "right": "green underline"}
+
+
+def _show_became(became: Became) -> None:
+    rows = [[count.subject, count.event, count.count] for count in became.counts]
+    show_rows(f"Since run {became.run_before[:12]}", ("what", "became", "how many"), rows)
+    _show_some(
+        [
+            f"cluster {event.lineage_id[:12]} {event.event}: "
+            f"{(event.cluster_before or '–')[:12]} → {(event.cluster_after or '–')[:12]}"
+            for event in became.clusters
+        ]
+    )
+
+
+def _some(texts: Sequence[str], between: str = ", ", most: int = 4) -> str:
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return between.join(texts[:most]) + more
+
+
+def show_exact(check: ExactCheck) -> None:
+    """Print how the clusters of a run stand to the exact join."""
+    show_rows(
+        f"Run {check.run_id[:12]} against the exact join, from a similarity of {check.near_threshold}",
+        ("fact", "value"),
+        [
+            ["bodies compared", f"{check.compared:,}"],
+            ["pairs of the exact join", f"{check.exact_pairs:,}"],
+            ["bodies that it joins", f"{check.exact_bodies:,}"],
+            ["bodies in the run's clusters", f"{check.clustered_bodies:,}"],
+            ["bodies that unverified candidates would join", f"{check.unverified_bodies:,}"],
+            ["candidates", f"{check.candidates:,}"],
+            ["recall of the candidates", _shown(check.recall)],
+            ["precision of the candidates", _shown(check.precision)],
+            ["bodies astray", f"{check.astray:,} ({check.astray_share:.3%}; at most {MOST_ASTRAY:.1%})"],
+        ],
+    )
+
+
+def show_choice(choice: Choice) -> None:
+    """Print the lines of which one goes into the decisions file."""
+    same, different = choice.lines()
+    print("# They are one skill; say who decided in «by»:", same, sep="\n")
+    print("# They are different skills; leave out of «bodies» what you do not mean:", different, sep="\n")
+
+
 MOST_SHOWN = 40
 """Lines of a kind that a terminal shows, of what would move or how outputs were made; the rest are counted."""
 
@@ -355,6 +528,8 @@ def show_proposal(proposal: PinProposal, written: str | None) -> None:
             show_line(f"{tap.tap}: {tap.state}: {tap.reason}")
         elif tap.not_compared:
             show_line(f"{tap.tap}: not compared: {tap.not_compared}")
+    if proposal.near_duplicates is not None and proposal.near_duplicates.said:
+        show_line(f"Near-duplicates: {proposal.near_duplicates.said}.")
     if proposal.golden is None:
         show_line(f"Golden rows: not checked: {proposal.golden_not_checked}")
     elif proposal.golden:

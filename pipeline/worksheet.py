@@ -8,11 +8,11 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from pipeline.engines import RANK
-from pipeline.errors import BadInput, Fault
-from pipeline.golden.items import GoldenSet, read_golden_set
+from pipeline.golden.items import GoldenSet
 from pipeline.golden.worksheet import Ranks, Worksheet, pinned_lines, worksheet
+from pipeline.keeping import golden_set
 from pipeline.store import Artifact
-from pipeline.workspace import Corpus, Workspace, find_classes, find_corpus, rank_inputs, read
+from pipeline.workspace import Corpus, Workspace, find_classes, find_corpus, mentioned, rank_inputs, read
 
 
 class Prepared(NamedTuple):
@@ -32,24 +32,20 @@ def prepare(workspace: Workspace, name: str) -> Prepared:
     """
     from pipeline.golden.resolve import resolve
 
-    golden = _golden_set(workspace, name)
+    golden = golden_set(workspace, name)
     corpus = find_corpus(workspace)
     grouped = find_classes(workspace, corpus)
     entries = read(workspace, grouped, "entries.parquet")
-    resolved = resolve(golden, entries)
+    resolved = resolve(golden, entries, concepts=mentioned(workspace, entries))
     ranks = _ranks(workspace, corpus, grouped, golden)
     return Prepared(worksheet(resolved, entries, ranks), pinned_lines(resolved, entries, _written(golden)))
 
 
-def _golden_set(workspace: Workspace, name: str) -> GoldenSet:
-    files = {path.stem: path for path in workspace.settings.golden_files}
-    if name not in files:
-        listed = ", ".join(sorted(files)) or "none"
-        raise BadInput([Fault("worksheet", f"no golden set is called {name!r}", f"name one of: {listed}")])
-    return read_golden_set(files[name])
-
-
 def _written(golden: GoldenSet) -> dict[int, dict[str, JsonValue]]:
+    """Return each row that is asked as it is written, by its line."""
+    if not golden.path.exists():
+        newest = {(row["queryId"], row.get("item_version", 1)): dict(row) for row in golden.written}
+        return {item.line: newest[item.query_id, item.item_version] for item in golden.items}
     lines = golden.path.read_bytes().split(b"\n")
     return {item.line: json.loads(lines[item.line - 1]) for item in golden.items}
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pydantic import JsonValue
@@ -19,9 +22,14 @@ from pipeline.classes.group import CLASSES
 from pipeline.classes.signatures import SCHEME
 from pipeline.config import Settings, sources_of
 from pipeline.engines import INDEX, RANK, IndexEngine, RememberingEngine, fingerprint
+from pipeline.errors import BadInput, Fault
 from pipeline.falloff import CURVES, Plan
-from pipeline.golden.items import RESOLVE, GoldenSet, read_golden_set
-from pipeline.reports.feed import FEED, Night, Step, StepSource
+from pipeline.feedback import FEEDBACK
+from pipeline.golden.concepts import CONCEPTS, Mentioned
+from pipeline.golden.concepts import mentioned as in_classes
+from pipeline.golden.items import KEPT, RESOLVE, GoldenSet, parse_golden_set, read_golden_set
+from pipeline.ledger import kept_items, results_position
+from pipeline.reports.feed import FEED, LedgerRead, Night, Step, StepSource
 from pipeline.scoring import SCORE
 from pipeline.store import Artifact, Stage, Store, digest
 from pipeline.taps.snapshot import SNAPSHOT, SnapshotOptions, TapManifest, snapshot_inputs
@@ -29,6 +37,10 @@ from pipeline.taps.taplist import Tap, TapList, corpus_digest
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from pipeline.feedback.readiness import ReadinessRow
+    from pipeline.golden.resolve import ResolvedSet
+    from pipeline.judgments.resolution import Grades
 
 CORPUS = Stage("corpus", 1)
 
@@ -39,6 +51,7 @@ STAGES = (
     CLASSES,
     SIGN,
     CLUSTER,
+    CONCEPTS,
     RESOLVE,
     INDEX,
     RANK,
@@ -46,6 +59,7 @@ STAGES = (
     CURVES,
     CHECKS,
     KNOWN_ITEMS,
+    FEEDBACK,
     FEED,
 )
 """Every stage, in order. Their versions are part of a run's identity."""
@@ -74,6 +88,47 @@ class Workspace:
     def store(self) -> Store:
         """Where everything derived is kept."""
         return self.settings.store
+
+    @cached_property
+    def position(self) -> int:
+        """Position of the ledger as of which this night reads it: the same for all its processes."""
+        configured = self.settings.config.as_of
+        if configured >= 0:
+            return configured
+        noted = self.night.position()
+        if noted is None:
+            noted = results_position(self.settings.ledger_url)
+            # Nothing is noted of a night that is over: its notes would be left behind.
+            if self.night.is_running:
+                self.night.note(LedgerRead(position=noted))
+        return noted
+
+    def golden_sets(self) -> list[GoldenSet]:
+        """Read every golden set: the files, then those that the ledger keeps, each in the order of their names.
+
+        Raises:
+            BadInput: rows are wrong, or a set lies in both places; all faults are named.
+        """
+        readers: list[tuple[str, Callable[[], GoldenSet]]] = [
+            (path.stem, partial(read_golden_set, path)) for path in self.settings.golden_files
+        ]
+        files = {name for name, _ in readers}
+        for name, lines in sorted(kept_items(self.settings.ledger_url, self.position).items()):
+            if name in files:
+                todo = "a set lies in a file or in the ledger, never in both: rename the file"
+                raise BadInput([Fault(f"golden set {name}", "is a file, and in the ledger too", todo)])
+            place = Path(KEPT + name)
+            readers.append((name, partial(parse_golden_set, place, "\n".join(lines).encode("utf-8"))))
+        sets: list[GoldenSet] = []
+        faults: list[Fault] = []
+        for _, read_set in readers:
+            try:
+                sets.append(read_set())
+            except BadInput as error:
+                faults += error.faults
+        if faults:
+            raise BadInput(faults)
+        return sets
 
     @property
     def snapshot_options(self) -> SnapshotOptions:
@@ -165,9 +220,15 @@ def cluster_inputs(workspace: Workspace, corpus: Corpus) -> Facts:
     }
 
 
-def resolve_inputs(grouped: Artifact, golden: GoldenSet) -> Facts:
+def mentions_inputs(workspace: Workspace, made: Artifact) -> Facts:
+    """Return what the mentions of concepts in a catalogue are derived from."""
+    return {"catalog": made.key, "concepts": workspace.settings.concepts().digest}
+
+
+def resolve_inputs(workspace: Workspace, grouped: Artifact, golden: GoldenSet) -> Facts:
     """Return what a resolved golden set is derived from."""
-    return {"classes": grouped.key, "golden": golden.digest}
+    concepts = workspace.settings.concepts().digest
+    return {"classes": grouped.key, "golden": golden.digest, "concepts": concepts}
 
 
 def index_inputs(made: Artifact, engine: IndexEngine) -> Facts:
@@ -195,7 +256,15 @@ def score_inputs(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine
     """Return what the scores of a ranking are derived from."""
     ranked = Store.key(RANK, rank_inputs(workspace, corpus, grouped, engine, golden))
     clustered = Store.key(CLUSTER, cluster_inputs(workspace, corpus))
-    return {"rank": ranked, "clusters": clustered, "engine": engine, "golden": golden.digest, "set": golden.name}
+    return {
+        "rank": ranked,
+        "clusters": clustered,
+        "engine": engine,
+        "golden": golden.digest,
+        "set": golden.name,
+        "concepts": workspace.settings.concepts().digest,
+        "position": workspace.position,
+    }
 
 
 def checks_inputs(workspace: Workspace, corpus: Corpus, sets: Sequence[GoldenSet]) -> Facts:
@@ -259,8 +328,7 @@ def engine_fingerprint(workspace: Workspace, corpus: Pinned, engine: str) -> str
 
 def asked_ids(workspace: Workspace) -> set[str]:
     """Return the ids of the questions of all golden sets."""
-    sets = (read_golden_set(path) for path in workspace.settings.golden_files)
-    return {item.query_id for golden in sets for item in golden.items}
+    return {item.query_id for golden in workspace.golden_sets() for item in golden.items}
 
 
 def options_of(workspace: Workspace, engine: str) -> Facts:
@@ -286,7 +354,8 @@ def identity_of(workspace: Workspace, corpus: Pinned, sets: Sequence[GoldenSet])
         "options": {engine: options_of(workspace, engine) for engine in sorted(settings.engines)},
         "golden": {golden.name: golden.digest for golden in sets},
         "checks": peers.inputs(settings.engines_that_run),
-        "qrels_position": 0,
+        "qrels_position": workspace.position,
+        "concepts": settings.concepts().digest,
         "stages": {stage.name: stage.version for stage in STAGES},
     }
 
@@ -375,6 +444,64 @@ def earlier_indexes(workspace: Workspace, engine: IndexEngine) -> dict[str, Earl
     return {name: found for name, (_, _, found) in latest.items()}
 
 
+def judged_grades(workspace: Workspace, corpus: Corpus, resolved: ResolvedSet, entries: pa.Table) -> dict[str, Grades]:
+    """Return the grades of the classes of a corpus for the items of a set, for each filter of sources.
+
+    What exemplars and citations say follows from the set; the rest is read from the ledger as of the night's position.
+    """
+    from pipeline.judgments.provenance import provenance_of, unwritten
+    from pipeline.judgments.qrels import read_qrels
+    from pipeline.judgments.resolution import resolve_qrels
+    from pipeline.judgments.targets import Targets
+    from pipeline.scoring.outcomes import SOURCE_FILTERS
+
+    targets = Targets(entries, {tap.name: str(tap.pin) for tap in corpus.taps})
+    qrels = unwritten(provenance_of(resolved, targets))
+    if workspace.position:
+        from pipeline.ledger.ledger import open_ledger
+
+        asked = {one.item.query_id for one in resolved.items}
+        with closing(open_ledger(workspace.settings.ledger_url)) as ledger:
+            said = read_qrels(ledger, workspace.position)
+        qrels += [qrel for qrel in said if qrel.source != "provenance" and qrel.query_id in asked]
+    return {
+        name: resolve_qrels(qrels, targets.class_of, sources=sources).grades for name, sources in SOURCE_FILTERS.items()
+    }
+
+
+def readiness_of(workspace: Workspace, corpus: Corpus, grouped: Artifact, golden: GoldenSet) -> list[ReadinessRow]:
+    """Return what a set is good for.
+
+    Raises:
+        MissingArtifact: an engine has not scored it yet.
+    """
+    from pipeline.feedback.readiness import readiness
+    from pipeline.golden.resolve import resolve
+
+    entries = read(workspace, grouped, "entries.parquet")
+    resolved = resolve(golden, entries, concepts=mentioned(workspace, entries))
+    pools: dict[str, set[str]] = {}
+    for made in find_scores(workspace, corpus, grouped, [golden]):
+        for hit in read(workspace, made, "rankings.parquet", ["query_id", "rank", "class_id"]).to_pylist():
+            if hit["rank"] <= 10:
+                pools.setdefault(hit["query_id"], set()).add(hit["class_id"])
+    return readiness(resolved, judged_grades(workspace, corpus, resolved, entries)["all"], pools)
+
+
+def mentioned(workspace: Workspace, entries: pa.Table) -> Mentioned:
+    """Return which classes of the corpus mention which concept; MissingArtifact where a tap was not searched yet."""
+    declared = workspace.settings.concepts()
+    if not declared.concepts:
+        return Mentioned()
+    import pyarrow as pa
+
+    made = [
+        workspace.store.get(CONCEPTS, mentions_inputs(workspace, catalog), "assay rank")
+        for catalog in find_corpus(workspace).catalogs
+    ]
+    return in_classes(declared, pa.concat_tables([read(workspace, each, "mentions.parquet") for each in made]), entries)
+
+
 def read(workspace: Workspace, made: Artifact, file: str, columns: Sequence[str] | None = None) -> pa.Table:
     """Read a Parquet file of an artifact."""
     import pyarrow as pa
@@ -399,6 +526,15 @@ def bodies_in(workspace: Workspace, catalogs: Iterable[Artifact]) -> dict[tuple[
                 if body not in held:
                     held.append(body)
     return bodies
+
+
+def score_keys(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> list[JsonValue]:
+    """Return the keys of the scores of every set under every engine that runs."""
+    return [
+        Store.key(SCORE, score_inputs(workspace, corpus, grouped, engine, golden))
+        for engine in workspace.settings.running
+        for golden in sets
+    ]
 
 
 def find_scores(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> list[Artifact]:

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -102,6 +103,46 @@ def finished(examples: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def stored(finished: Path, tmp_path: Path) -> Path:
     """A copy of the finished store, to do with as a test likes."""
     return Path(shutil.copytree(finished, tmp_path / "stored"))
+
+
+POSTGRESQL_URL = os.environ.get("POSTGRESQL_URL")
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[Any]:
+    """The engine of a PostgreSQL server on which databases may be made: the one that is named, or a local one."""
+    import sqlalchemy as sa
+
+    place = POSTGRESQL_URL or "postgresql+psycopg2://postgres@127.0.0.1:5432/postgres"
+    engine = sa.create_engine(place, isolation_level="AUTOCOMMIT", connect_args={"connect_timeout": 5})
+    try:
+        engine.connect().close()
+    except sa.exc.OperationalError as error:
+        if POSTGRESQL_URL:
+            pytest.fail(f"POSTGRESQL_URL names no server that answers: {error.orig}")
+        pytest.skip("no PostgreSQL server on 127.0.0.1:5432; name another with POSTGRESQL_URL")
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def postgresql(postgresql_server: Any) -> Iterator[str]:
+    """The URL of an empty database, removed after the test."""
+    name = f"assay_test_{uuid.uuid4().hex}"
+    with postgresql_server.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    yield postgresql_server.url.set(database=name).render_as_string(hide_password=False)
+    with postgresql_server.connect() as connection:
+        connection.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def ledger_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The URL of a ledger that is not there yet, in each database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'new' / 'ledger.sqlite'}"
+    found: str = request.getfixturevalue("postgresql")
+    return found
 
 
 def feed_bytes(store: Path) -> dict[str, str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cli import app, taps_app
+from pipeline.cli import app, feedback_app, golden_app, qrels_app, taps_app
 from pipeline.config import Config
 from pipeline.tables import schema_files
 from tests.conftest import PROJECT, Ended
@@ -20,19 +20,37 @@ from tests.taps.gitforge import Repository
 Assay = Callable[..., Ended]
 
 COMMANDS = [
-    *("run", "snapshot", "catalog", "classes", "rank", "score", "explain", "export", "worksheet", "checks"),
+    *(
+        "run",
+        "snapshot",
+        "catalog",
+        "classes",
+        "rank",
+        "score",
+        "explain",
+        "export",
+        "worksheet",
+        "checks",
+        "duplicates",
+    ),
     *("study", "forecast"),
     *("taps check", "taps relock", "taps refresh", "taps import", "schemas"),
+    *("golden freeze", "golden check", "golden export", "qrels export"),
+    # What they add makes another run of the next one, so they come last.
+    *("feedback add", "feedback fill", "feedback list", "qrels import", "golden import"),
 ]
+OF_THE_QUEUE = ["qrels add", "feedback correct", "feedback reject", "feedback promote"]
+"""Commands that name something that is found only in a run; tests/test_feedback_loop.py gives them."""
 
 
 def test_the_list_of_commands_is_whole() -> None:
-    below = {f"taps {name}" for name in taps_app if not name.startswith("-")}
-    above = {name for name in app if not name.startswith("-")} - {"taps"}
-    assert {*COMMANDS} == above | below
+    groups = {"taps": taps_app, "golden": golden_app, "qrels": qrels_app, "feedback": feedback_app}
+    below = {f"{group} {name}" for group in groups for name in groups[group] if not name.startswith("-")}
+    above = {name for name in app if not name.startswith("-")} - groups.keys()
+    assert {*COMMANDS, *OF_THE_QUEUE} == above | below
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [*COMMANDS, *OF_THE_QUEUE])
 def test_the_help_of_every_command_shows_an_example(assay: Assay, command: str) -> None:
     shown = assay(*command.split(), "--help").out
     assert f"Example: assay {command}" in " ".join(shown.split())
@@ -85,8 +103,8 @@ def test_a_step_before_its_time_names_the_command_that_comes_first(assay: Assay,
 
 
 def test_the_steps_by_hand_make_what_a_run_makes(assay: Assay, config: Path, tmp_path: Path, finished: Path) -> None:
-    for step in ("snapshot", "catalog", "classes", "rank", "score", "study", "checks"):
-        ended = assay(step, "--config", config, "--store", tmp_path, "--json")
+    for step in ("snapshot", "catalog", "classes", "rank", "score", "study", "checks", "feedback fill"):
+        ended = assay(*step.split(), "--config", config, "--store", tmp_path, "--json")
         assert ended.exit_code == 0, ended.err
         json.loads(ended.out)
     kept = {path.relative_to(finished) for path in finished.glob("store/*/*")}
@@ -107,12 +125,19 @@ def test_every_command_prints_json(assay: Assay, config: Path, stored: Path, tmp
     listed = tmp_path / "listed.txt"
     listed.write_text(f"acme/skills {'1' * 40}\n")
     new = Repository(tmp_path / "new" / "texts.git")
+    asked, judged = tmp_path / "asked.jsonl", tmp_path / "judged.jsonl"
+    asked.write_text('{"question": "what nobody answers", "answerable": false}')
+    judged.write_text("")
     given: dict[str, list[object]] = {
         "explain": ["access-set"],
         "worksheet": ["default"],
         "export": [stored / "trec"],
         "taps relock": ["--dry-run"],
         "forecast": [f"{new.folder}@{new.commit({'a/SKILL.md': b'Nothing alike.'})}"],
+        **{f"golden {name}": ["default"] for name in ("freeze", "check", "export")},
+        "golden import": ["asked", asked],
+        "qrels import": [judged],
+        "feedback add": ["what nobody asked"],
     }
     usual = ["--config", config, "--store", stored]
     instead = {

@@ -191,3 +191,11 @@ def test_the_file_that_comes_with_the_project_names_every_option() -> None:
     text = (Path(__file__).parent.parent / "config" / "assay.toml").read_text()
     assert set(tomllib.loads(text)) == set(Config.model_fields)
     assert set(tomllib.loads(text)["engines"]) <= set(ENGINES)
+
+
+def test_the_ledger_is_in_the_store_unless_it_is_named(project: Path) -> None:
+    config = project / "assay.toml"
+    assert load(Overrides(config=config, store=project / "s"), {}).ledger_url == f"sqlite:///{project}/s/ledger.sqlite"
+    assert load(Overrides(config=config), {"ASSAY_LEDGER": f"{project}/x"}).ledger_url == f"sqlite:///{project}/x"
+    named = load(Overrides(config=config, ledger="postgresql://user:secret@host/db"), {"ASSAY_LEDGER": "x"})
+    assert named.ledger_url == "postgresql+psycopg2://user:secret@host/db"

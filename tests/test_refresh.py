@@ -137,6 +137,22 @@ def test_exactly_what_moves_between_two_commits_is_reported(upstream: Upstream, 
     assert (ended.json["before"]["entries"], ended.json["after"]["entries"]) == (229, 229)
 
 
+def test_what_becomes_of_near_duplicates_is_reported(upstream: Upstream, refresh: Assay, stored: Path) -> None:
+    copy = "skills/licence-audit/SKILL.md"
+    upstream.commit({copy: upstream.content(LICENCE) + b"\nAsk a lawyer.\n"})
+    found = refresh("--json").json["near_duplicates"]
+    assert (found["born"], found["gone"], found["after"] - found["before"]) == (1, 0, 1)
+    assert f"{TAP}::{copy}" in found["joined"] and f"{TAP}::{LICENCE}" in found["joined"] and found["left"] == []
+    assert "1 born" in next(line for line in refresh().out.splitlines() if line.startswith("Near-duplicates: "))
+    assert not list((stored / "feed").glob("lineage/*"))
+
+
+def test_heads_that_are_the_pins_change_no_cluster(refresh: Assay) -> None:
+    ended = refresh("--json")
+    assert ended.json["near_duplicates"]["before"] == ended.json["near_duplicates"]["after"] > 0
+    assert "Near-duplicates" not in refresh().out
+
+
 def test_a_pinned_exemplar_that_was_renamed_is_proposed_at_its_new_path(upstream: Upstream, refresh: Assay) -> None:
     a_busy_commit(upstream)
     moved, edited = refresh("--json").json["golden"]
@@ -172,7 +188,8 @@ def test_nothing_is_written_or_scored_unless_it_is_asked_for(
     assert feed_bytes(stored) == feed_bytes(finished)
     stages = {path.name: len(list(path.iterdir())) for path in (finished / "store").iterdir()}
     made = {path.name: len(list(path.iterdir())) for path in (stored / "store").iterdir()}
-    assert made == {**stages, "snapshot": stages["snapshot"] + 1, "catalog": stages["catalog"] + 1}
+    read = ("snapshot", "catalog", "corpus", "classes", "signatures", "clusters")
+    assert made == {**stages, **{name: stages[name] + 1 for name in read}}
     assert not list((stored / "nights").iterdir())
     assert not (stored / "proposals").exists()
 

@@ -20,6 +20,9 @@ WARM_UP = 20
 DEPTH = 100
 """Entries of a ranking."""
 
+STEPS = 20
+"""Nested subsets of a falloff curve."""
+
 T = TypeVar("T")
 
 
@@ -121,6 +124,11 @@ def text_of(slug: str, description: str, body: str) -> str:
 def first(entries: Entries, count: int) -> Entries:
     """Return the first entries, with all queries."""
     return Entries(entries.table.slice(0, count), entries.texts[:count], entries.bodies[:count], entries.queries)
+
+
+def subsets(count: int) -> list[int]:
+    """Return the sizes of the nested subsets, each the first so many entries: equal steps up to all of them."""
+    return [-(-count * step // STEPS) for step in range(1, STEPS + 1)]
 
 
 def shingles(text: str, size: int = 5) -> list[str]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from measuring import Entries, Ready, Shown, Work, distinct, main
+from measuring import Entries, Ready, Shown, Work, distinct, main, subsets
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
     from pipeline.engines.text import Tokenizer
+    from pipeline.falloff.onepass import Rankings, WordCurve
+    from pipeline.falloff.orders import Subsets
 
 
 def ranking(tokenizer: Tokenizer) -> Ready:
@@ -95,8 +99,100 @@ def lsh() -> Ready:
     return ready
 
 
+def falloff(tokenizer: Tokenizer) -> Ready:
+    """All nested subsets in one pass over the postings of the questions' words."""
+    from pipeline.engines import index, kernel
+    from pipeline.falloff import kernel as one_pass
+
+    del index, kernel, one_pass
+
+    def ready(entries: Entries) -> Work:
+        taps = taps_of(entries.table)
+
+        def work() -> Shown:
+            curve, nested = curve_of(entries, taps, tokenizer)
+            ranked = curve.rank(nested)
+            return lambda: last_of(ranked, nested.steps)
+
+        return work
+
+    return ready
+
+
+def again(tokenizer: Tokenizer) -> Ready:
+    """The subsets of another order, from the postings of the first."""
+    from pipeline.engines import index, kernel
+    from pipeline.falloff import kernel as one_pass
+
+    del index, kernel, one_pass
+
+    def ready(entries: Entries) -> Work:
+        curve, nested = curve_of(entries, taps_of(entries.table), tokenizer)
+        curve.rank(nested)
+
+        def work() -> Shown:
+            ranked = curve.rank(nested_of(entries, turned=True))
+            return lambda: ranked.queries
+
+        return work
+
+    return ready
+
+
+def curve_of(entries: Entries, taps: list[pa.Table], tokenizer: Tokenizer) -> tuple[WordCurve, Subsets]:
+    """Index the taps, and look up what the questions ask for."""
+    import numpy as np
+
+    from pipeline.engines import Query
+    from pipeline.engines.bm25 import Bm25, Bm25Options
+    from pipeline.engines.lexical import IndexedTaps
+    from pipeline.falloff.onepass import WordCurve
+
+    engine = Bm25(Bm25Options(tokenizer=tokenizer))
+    corpus = IndexedTaps([engine.index_tap(tap) for tap in taps])
+    queries = [Query(f"{number:04}", text) for number, text in enumerate(entries.queries)]
+    nested = nested_of(entries, turned=False)
+    # No entry is in every subset of both orders, so that any word may be stood in for.
+    return WordCurve(corpus, engine, queries, classes_of(entries), np.zeros(corpus.entries, np.bool_)), nested
+
+
+def classes_of(entries: Entries) -> NDArray[np.int64]:
+    """Number the content classes of the entries."""
+    import numpy as np
+
+    column = entries.table.column("class_id").combine_chunks()
+    return np.asarray(column.dictionary_encode().indices).astype(np.int64)
+
+
+def nested_of(entries: Entries, *, turned: bool) -> Subsets:
+    """Return the nested subsets of the order of the entries, or of the opposite one."""
+    import numpy as np
+
+    from pipeline.falloff.orders import Order, Subsets
+
+    count = entries.table.num_rows
+    sizes = np.array(subsets(count), np.int64)
+    step_of = np.searchsorted(sizes, np.arange(count), side="right").astype(np.int32)
+    step_of = step_of[::-1].copy() if turned else step_of
+    nothing = np.zeros(sizes.size, np.int64)  # classes and taps of a subset stand in tables alone
+    return Subsets(cast(Order, None), sizes, step_of, sizes, nothing, nothing)
+
+
+def last_of(ranked: Rankings, steps: int) -> list[list[int]]:
+    """Return the entries of each query in the whole corpus, best first, mirrors left out."""
+    cells = (ranked.cell(steps - 1, query) for query in range(ranked.queries))
+    return [cell.rows[cell.ranks > 0].tolist() for cell in cells]
+
+
 if __name__ == "__main__":
     main(
-        {"ascii": partial(ranking, "ascii"), "unicode": partial(ranking, "unicode"), "minhash": minhash, "lsh": lsh},
+        {
+            "ascii": partial(ranking, "ascii"),
+            "unicode": partial(ranking, "unicode"),
+            "falloff": partial(falloff, "ascii"),
+            "again": partial(again, "ascii"),
+            "minhash": minhash,
+            "lsh": lsh,
+        },
         ["numba", "numpy", "pyarrow"],
     )

@@ -9,7 +9,9 @@
 
 from __future__ import annotations
 
-from measuring import DEPTH, Entries, Ready, Shown, Work, main
+from typing import Any
+
+from measuring import DEPTH, Entries, Ready, Shown, Work, main, subsets
 
 
 def function() -> Ready:
@@ -54,5 +56,63 @@ def tokenizer() -> Ready:
     return ready
 
 
+def falloff() -> Ready:
+    """Nested subsets, each with an index of its own; the texts are cut once for all of them."""
+    ranker = _compiled()
+
+    def ready(entries: Entries) -> Work:
+        def work() -> Shown:
+            ids, vocabulary, asked = _cut(entries)
+            best = [_best(ranker, ids[:size], vocabulary, asked) for size in subsets(len(ids))]
+            return lambda: best[-1]
+
+        return work
+
+    return ready
+
+
+def again() -> Ready:
+    """The subsets of another order, from texts that are cut already."""
+    ranker = _compiled()
+
+    def ready(entries: Entries) -> Work:
+        ids, vocabulary, asked = _cut(entries)
+        ids = ids[::-1]
+
+        def work() -> Shown:
+            best = [_best(ranker, ids[:size], vocabulary, asked) for size in subsets(len(ids))]
+            return lambda: len(best)
+
+        return work
+
+    return ready
+
+
+def _compiled() -> Any:
+    import bm25s
+
+    ranker = bm25s.BM25(backend="numba")
+    ranker.compile(activate_numba=True)
+    return ranker
+
+
+def _cut(entries: Entries) -> tuple[list[list[int]], dict[str, int], Any]:
+    """Cut entries and questions once: the numbers of each entry's words, the vocabulary, and the questions."""
+    from bm25s.tokenization import Tokenizer
+
+    cutter = Tokenizer(stopwords="en", stemmer=None)
+    ids, vocabulary = cutter.tokenize(entries.texts, return_as="tuple", show_progress=False)
+    return ids, vocabulary, cutter.tokenize(entries.queries, update_vocab=False, show_progress=False)
+
+
+def _best(ranker: Any, ids: list[list[int]], vocabulary: dict[str, int], asked: Any) -> list[list[int]]:
+    ranker.index((ids, vocabulary), show_progress=False)
+    rows, scores = ranker.retrieve(asked, k=min(DEPTH, len(ids)), n_threads=1, show_progress=False)
+    return [best[score > 0].tolist() for best, score in zip(rows, scores, strict=True)]
+
+
 if __name__ == "__main__":
-    main({"function": function, "tokenizer": tokenizer}, ["bm25s", "numba", "numpy"])
+    main(
+        {"function": function, "tokenizer": tokenizer, "falloff": falloff, "again": again},
+        ["bm25s", "numba", "numpy"],
+    )

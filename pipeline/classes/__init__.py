@@ -1,8 +1,9 @@
 """Equivalence of entries: exact content classes, near-duplicate clusters, template families, and what moved.
 
 ``digests.py`` and ``group.py`` make content classes; ``bodies.py``, ``signatures.py``, ``candidates.py``,
-``similarity.py``, ``clusters.py`` and ``families.py`` find near-duplicates; ``decisions.py`` is what people say of
-them; ``moves.py`` and ``lineage.py`` compare two corpora. Pure: tables in, tables out.
+``similarity.py``, ``clusters.py`` and ``families.py`` find near-duplicates; ``wordings.py`` shows where two bodies
+differ; ``decisions.py`` is what people say of them; ``moves.py`` and ``lineage.py`` compare two corpora. Pure: tables
+in, tables out.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pipeline.store import Stage
 
 SIGN = Stage("signatures", 1)
 """MinHash signatures of bodies that no earlier output holds. Key inputs: the scheme and the bodies."""
-CLUSTER = Stage("clusters", 1)
+CLUSTER = Stage("clusters", 2)
 """Near-duplicate clusters and template families. Key inputs: the corpus, the scheme, thresholds, what is refused."""
 
 

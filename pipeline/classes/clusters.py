@@ -28,6 +28,12 @@ Reading = Literal["copies", "family", "vetoed"]
 Side = Literal["above", "below"]
 
 
+DIFFERS_CHARACTERS = 200
+"""Characters that are kept of where a pair differs."""
+DIFFERS_WORDS = 300
+"""Words that are compared for them."""
+
+
 class NearDuplicateCluster(Record):
     """Two or more distinct bodies joined by verified similarity."""
 
@@ -82,6 +88,9 @@ class NearPair(Record):
     right_tap: str = Field(description="Tap of the first entry that has the right body.")
     right_path: bytes = Field(description="Path of it.")
     right_slug: str = Field(description="Slug of it.")
+    differs: str = Field(
+        description="Where they differ, word by word, cut: `[-only left-]`, `{+only right+}`, shared words between."
+    )
 
 
 CLUSTERS = Table("near_duplicate_clusters", NearDuplicateCluster, ("cluster_id",))
@@ -365,7 +374,14 @@ def _near_pairs(
                 right_tap=second.tap,
                 right_path=second.path,
                 right_slug=second.slug,
+                differs=_differs(*(bodies["body"][row].as_py() for row in (left, right))),
             )
+
+
+def _differs(left: str, right: str) -> str:
+    from pipeline.classes.wordings import marked, worded
+
+    return marked(worded(left, right, compared=DIFFERS_WORDS), DIFFERS_CHARACTERS)
 
 
 def _astray(exact: NDArray[np.int64], here: NDArray[np.int64]) -> int:

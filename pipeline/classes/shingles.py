@@ -33,6 +33,11 @@ def words(text: str) -> list[str]:
     return runs if text.isascii() else [part for run in runs for part in _parts(run)]
 
 
+def cut_words(text: str) -> list[str]:
+    """Return the words of ``text`` as they are written, in order."""
+    return [part for run in text.split() for part in _parts(run)]
+
+
 def shingles(text: str, length: int = SHINGLE_WORDS) -> list[int]:
     """Return the 64-bit hashes of the shingles of ``text``, in order, as often as they occur."""
     hashes = [_word_hash(word.encode("utf-8")) for word in words(text)]

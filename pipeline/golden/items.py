@@ -18,6 +18,14 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import ConfigDict, Field, JsonValue, ValidationError
 
 from pipeline.catalog.names import slug
+from pipeline.golden.assertions import (
+    Assertion,
+    Citation,
+    GoldenConcept,
+    assertion_faults,
+    citation_faults,
+    concept_faults,
+)
 from pipeline.golden.decisions import Decision, decision_faults
 from pipeline.jsonlines import Wrong, bad_input, in_row, read_file, rows
 from pipeline.records import Record
@@ -42,9 +50,6 @@ Split = Literal["tuning", "holdout", "regression"]
 Match = Literal["any", "all"]
 Mode = Literal["exemplar", "name"]
 
-LATER_FIELDS = ("assertions", "golden_concepts", "citations")
-"""Fields of the full item that this release does not read yet, so that a row with them would be half understood."""
-
 CLASS_EXEMPLAR = re.compile(r"class:([0-9a-f]{64})")
 """An exemplar that names content by the digest of its normalised body."""
 
@@ -56,6 +61,11 @@ _PATTERNS = {
     "class": "is no `class:` with the 64 hex digits of a body digest",
     "entry": "is no `tap::path`",
     "by": "is blank",
+    "text": "is blank",
+    "arg": "is blank",
+    "conceptId": "is blank",
+    "docId": "is no `tap@pin:path`, and no `tap::path`",
+    "chunkId": "is no `class:` with the 64 hex digits of a body digest",
 }
 """What a field says whose pattern does not match."""
 
@@ -109,11 +119,23 @@ class GoldenRow(Record):
     decisions: list[Decision] | None = Field(
         default=None, description="Classes that somebody counted as answers, or did not, and why."
     )
+    assertions: list[Assertion] | None = Field(
+        default=None, description="What must or should hold of a ranking for the question."
+    )
+    golden_concepts: list[GoldenConcept] | None = Field(
+        default=None, description="Concepts, and whether they belong among the first hits."
+    )
+    citations: list[Citation] | None = Field(
+        default=None,
+        description="Entries that answer the question. They decide in a row that has no exemplar and no name.",
+    )
     created_at: str | None = Field(
         default=None, alias="createdAt", description="When it was written, ISO 8601. No part of the frozen digest."
     )
 
 
+_NESTED = ("decisions", "assertions", "golden_concepts", "citations")
+"""Fields whose entries have fields of their own."""
 _KNOWN = tuple(field.alias or name for name, field in GoldenRow.model_fields.items())
 
 
@@ -137,6 +159,9 @@ class GoldenItem(Record):
     split: Split | None = Field(description="What the item may be used for.")
     origin: str | None = Field(description="Where the item comes from.")
     decisions: tuple[Decision, ...] = Field(description="What was decided about classes, as written.")
+    assertions: tuple[Assertion, ...] = Field(default=(), description="What must or should hold of a ranking.")
+    golden_concepts: tuple[GoldenConcept, ...] = Field(default=(), description="What concepts are worth.")
+    citations: tuple[Citation, ...] = Field(default=(), description="What answers the question, as written.")
     line: int = Field(description="Line of its file, from 1.")
 
     @property
@@ -158,6 +183,8 @@ class GoldenSet:
     """Rows that stay in the file as older versions of an item."""
     digest: str
     """SHA-256 (hex) of the frozen set, older versions included."""
+    written: tuple[Mapping[str, JsonValue], ...] = ()
+    """Every row as it is frozen, older versions included, in the order of the file."""
 
 
 class _Read(NamedTuple):
@@ -195,7 +222,17 @@ def parse_golden_set(path: Path, data: bytes) -> GoldenSet:
     if wrongs:
         raise bad_input(path, wrongs)
     items = [row.item for row in _asked(read)]
-    return GoldenSet(path.stem, path, tuple(items), len(read) - len(items), frozen_digest(row.written for row in read))
+    written = tuple(row.written for row in read)
+    return GoldenSet(_name_of(path), path, tuple(items), len(read) - len(items), frozen_digest(written), written)
+
+
+KEPT = "ledger:"
+"""What the place of a set that the ledger keeps begins with; its name follows."""
+
+
+def _name_of(path: Path) -> str:
+    place = str(path)
+    return place.removeprefix(KEPT) if place.startswith(KEPT) else path.stem
 
 
 def frozen_digest(rows: Iterable[Mapping[str, JsonValue]]) -> str:
@@ -236,8 +273,6 @@ def _typed(given: Mapping[str, JsonValue]) -> tuple[GoldenRow, list[Wrong]]:
 
 
 def _unknown(key: str) -> Wrong:
-    if key in LATER_FIELDS:
-        return Wrong(key, "this release does not read this field", "leave it out until a later one does")
     return Wrong(key, "unknown field", f"use one of: {', '.join(_KNOWN)}")
 
 
@@ -247,7 +282,7 @@ def _type_faults(error: ValidationError) -> list[Wrong]:
     for found in error.errors(include_url=False):
         key, *below = found["loc"]
         entry = [str(part + 1) for part in below if isinstance(part, int)]
-        inner = [str(part) for part in below if isinstance(part, str) and key == "decisions"]
+        inner = [str(part) for part in below if isinstance(part, str) and key in _NESTED]
         field = " ".join([str(key), *entry, *inner])
         no_match = found["type"] == "string_pattern_mismatch"
         says = _PATTERNS[inner[-1] if inner else str(key)] if no_match else found["msg"]
@@ -266,8 +301,12 @@ def _row_faults(row: GoldenRow, bad: Collection[str]) -> Iterator[Wrong]:
     if row.question is not None and row.query is not None:
         yield Wrong("query", "stands beside `question`", "keep one of them")
     yield from itertools.starmap(Wrong, decision_faults(row.decisions or []))
-    if not {"relevant", "exemplar", "answerable", "questionType", *LATER_FIELDS} & set(bad):
+    yield from itertools.starmap(Wrong, concept_faults(row.golden_concepts or []))
+    if not {"relevant", "exemplar", "answerable", "questionType", "citations"} & set(bad):
         yield from _relevance_faults(row)
+    if not {"answerable", "questionType"} & set(bad):
+        yield from itertools.starmap(Wrong, assertion_faults(row.assertions or [], _answerable(row)))
+        yield from itertools.starmap(Wrong, citation_faults(row.citations or [], _answerable(row)))
     yield from _text_faults(row, bad)
     yield from _name_faults(row.relevant or [])
     yield from _exemplar_faults(_as_tuple(row.exemplar))
@@ -281,7 +320,7 @@ def _relevance_faults(row: GoldenRow) -> Iterator[Wrong]:
     if row.question_type == "false_premise" and row.answerable:
         yield Wrong("answerable", "is true for a false premise", "a false premise has no answer: leave it out")
     elif _answerable(row):
-        if not row.relevant and not row.exemplar:
+        if not row.relevant and not row.exemplar and not row.citations:
             yield Wrong("relevant", "no name and no exemplar says what answers", "add one, or `answerable: false`")
     else:
         included = any(decision.include for decision in row.decisions or ())
@@ -302,7 +341,7 @@ def _text_faults(row: GoldenRow, bad: Collection[str]) -> Iterator[Wrong]:
     """Refuse strings that are no text: JSON can write half of a surrogate pair, which no file can hold."""
     for name in GoldenRow.model_fields:
         value = getattr(row, name)
-        # Decisions have been typed already: their strings are text.
+        # What has fields of its own has been typed already: those strings are text.
         texts = [text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)]
         if name not in bad and any("\ud800" <= char <= "\udfff" for text in texts for char in text):
             yield Wrong(name, "holds half of a surrogate pair, which is no text", "mend the \\u escape")
@@ -334,6 +373,11 @@ def _as_tuple(exemplar: str | list[str] | None) -> tuple[str, ...]:
     return (exemplar,) if isinstance(exemplar, str) else tuple(exemplar or ())
 
 
+def _cited(row: GoldenRow) -> tuple[str, ...]:
+    """Return what answers a row that has citations, but no exemplar and no name."""
+    return () if row.relevant else tuple(citation.target for citation in row.citations or ())
+
+
 def _full(given: Mapping[str, JsonValue], question: str) -> dict[str, JsonValue]:
     """Return a row as it is frozen: as written, its text under `question`, and with its id."""
     written = {key: value for key, value in given.items() if key != "query"}
@@ -347,7 +391,7 @@ def _item(row: GoldenRow, question: str, line: int) -> GoldenItem:
         item_version=row.item_version or 1,
         question=question,
         relevant=tuple(row.relevant or ()),
-        exemplar=_as_tuple(row.exemplar),
+        exemplar=_as_tuple(row.exemplar) or _cited(row),
         match=row.match or "any",
         kind=row.kind,
         note=row.note,
@@ -360,6 +404,9 @@ def _item(row: GoldenRow, question: str, line: int) -> GoldenItem:
         split=row.split,
         origin=row.origin,
         decisions=tuple(row.decisions or ()),
+        assertions=tuple(row.assertions or ()),
+        golden_concepts=tuple(row.golden_concepts or ()),
+        citations=tuple(row.citations or ()),
         line=line,
     )
 
@@ -378,17 +425,18 @@ def _repeats(read: Sequence[_Read]) -> Iterator[tuple[int, Wrong]]:
     versions: dict[tuple[str, int], GoldenItem] = {}
     for item in (row.item for row in read):
         first = versions.setdefault((item.query_id, item.item_version), item)
-        if first is not item and _plain(first.question) == _plain(item.question):
+        if first is not item and plain_question(first.question) == plain_question(item.question):
             yield item.line, Wrong("question", f"asks the same as line {first.line}", "keep one")
         elif first is not item:
             what = f"{in_row(item.query_id)}, version {item.item_version}, is the id of line {first.line} too"
             yield item.line, Wrong("queryId", what, "give each item an id of its own, or raise its `item_version`")
     questions: dict[str, GoldenItem] = {}
     for item in (row.item for row in _asked(read)):
-        first = questions.setdefault(_plain(item.question), item)
+        first = questions.setdefault(plain_question(item.question), item)
         if first is not item:
             yield item.line, Wrong("question", f"asks the same as line {first.line}", "keep one")
 
 
-def _plain(question: str) -> str:
+def plain_question(question: str) -> str:
+    """Return a question in the form in which two are the same: its words, whatever their case and the space between."""
     return " ".join(question.split()).casefold()

@@ -13,6 +13,8 @@ from pydantic import JsonValue
 
 from pipeline.catalog.names import name_from_path, slug
 from pipeline.errors import BadInput, Fault
+from pipeline.golden.assertions import is_place
+from pipeline.golden.concepts import Mentioned
 from pipeline.golden.items import CLASS_EXEMPLAR, GoldenItem, GoldenSet
 from pipeline.jsonlines import in_row
 
@@ -26,6 +28,8 @@ Earlier = Mapping[tuple[str, bytes], Sequence[str]]
 
 COLUMNS = ("tap", "path", "path_text", "slug", "class_id", "body_sha256", "empty_body")
 """Columns of the entries of a corpus that are needed here."""
+
+NOTHING_MENTIONED = Mentioned()
 
 SAME_BODY = "same body"
 
@@ -53,6 +57,12 @@ class Resolved(NamedTuple):
     """Classes that its decisions include, sorted."""
     excluded: tuple[str, ...] = ()
     """Classes that its decisions exclude, sorted."""
+    bodies: tuple[tuple[str, str], ...] = ()
+    """What its exemplars and citations name: each string, and the digest of a body, sorted."""
+    places: Mapping[str, frozenset[str]] = {}
+    """Classes of the entries and contents that its assertions name, by the string."""
+    concepts: Mapping[str, frozenset[str]] = {}
+    """The concepts that each class of the corpus mentions, where the item asks about any."""
     taps: tuple[str, ...] = ()
     """Taps of the entries that its exemplars name, or, without one, that carry its names; sorted, each once."""
 
@@ -123,25 +133,37 @@ class Unresolved(NamedTuple):
     """What to do about it; empty where the proposal says it."""
 
 
-def resolve(golden: GoldenSet, entries: pa.Table, earlier: Callable[[], Earlier] = dict) -> ResolvedSet:
+def resolve(
+    golden: GoldenSet,
+    entries: pa.Table,
+    earlier: Callable[[], Earlier] = dict,
+    concepts: Mentioned = NOTHING_MENTIONED,
+) -> ResolvedSet:
     """Find what each item of ``golden`` names among ``entries``.
 
     Args:
         golden: the set.
         entries: the rows of a corpus, with ``COLUMNS``.
         earlier: gives what is known of earlier corpora; called only where an item names nothing.
+        concepts: what is known of concepts in the corpus.
 
     Raises:
-        BadInput: strings that name nothing in the corpus, all of them, with candidates.
+        BadInput: strings that name nothing in the corpus, all of them, with candidates; concepts that are not declared,
+            or that a citation holds against the row.
     """
     corpus = _Corpus(entries)
     faults = [
         Fault(f"{golden.path} line {found.item.line} {found.field}", found.what, found.todo or str(found.proposal))
         for found in _all_unresolved(golden, corpus, earlier)
     ]
+    faults += [
+        Fault(f"{golden.path} line {item.line} {field}", what, todo)
+        for item in golden.items
+        for field, what, todo in _concept_faults(item, corpus, concepts)
+    ]
     if faults:
         raise BadInput(faults)
-    return ResolvedSet(golden, tuple(_resolved(item, corpus) for item in golden.items))
+    return ResolvedSet(golden, tuple(_resolved(item, corpus, concepts) for item in golden.items))
 
 
 def resolve_known(golden: GoldenSet, entries: pa.Table) -> ResolvedSet:
@@ -275,7 +297,27 @@ def _rows_by(keys: Iterable[Key]) -> dict[Key, list[int]]:
     return dict(rows)
 
 
-def _resolved(item: GoldenItem, corpus: _Corpus) -> Resolved:
+def _concept_faults(item: GoldenItem, corpus: _Corpus, concepts: Mentioned) -> Iterator[tuple[str, str, str]]:
+    """Yield field, what is wrong and what to do, for concepts that nobody declared, or that citations contradict."""
+    asked = [(f"golden_concepts {place}", each.concept_id) for place, each in enumerate(item.golden_concepts, start=1)]
+    for place, assertion in enumerate(item.assertions, start=1):
+        if assertion.concept_id is not None:
+            asked.append((f"assertions {place} conceptId", assertion.concept_id))
+        elif assertion.check is not None and assertion.check.type == "concept_in_top_k":
+            asked.append((f"assertions {place} check arg", str(assertion.check.arg)))
+    for field, concept_id in asked:
+        if concept_id not in concepts.known:
+            yield field, f"no concept is called {in_row(concept_id)}", "declare it in the file that `concepts` names"
+    wrong = {each.concept_id for each in item.golden_concepts if each.grade == "irrelevant"}
+    for place, citation in enumerate(item.citations, start=1):
+        cited = _content(citation.target, corpus)
+        found = {concept for class_id in cited for concept in concepts.by_class.get(class_id, ())}
+        for concept_id in sorted(found & wrong):
+            what = f"{in_row(citation.target)} mentions {in_row(concept_id)}, which the row grades `irrelevant`"
+            yield f"citations {place}", what, "mend the citation or the grade"
+
+
+def _resolved(item: GoldenItem, corpus: _Corpus, concepts: Mentioned = NOTHING_MENTIONED) -> Resolved:
     pinned = [row for exemplar in item.exemplar for row in corpus.exemplar(exemplar)]
     classes = corpus.classes_of(pinned)
     named = [corpus.by_slug[name] for name in item.relevant]
@@ -290,8 +332,24 @@ def _resolved(item: GoldenItem, corpus: _Corpus) -> Resolved:
         lookup=bool(named) and all(len(found) == 1 for found in classes_by_name),
         included=_decided(item, corpus, include=True),
         excluded=_decided(item, corpus, include=False),
+        bodies=tuple(sorted(_bodies(item, corpus))),
+        places={place: frozenset(_content(place, corpus)) for _, place in _checked_places(item)},
+        concepts=concepts.by_class if item.golden_concepts or item.assertions else {},
         taps=tuple(sorted({corpus.tap[row] for row in pinned or itertools.chain.from_iterable(named)})),
     )
+
+
+def _bodies(item: GoldenItem, corpus: _Corpus) -> Iterator[tuple[str, str]]:
+    for target in {*item.exemplar, *(citation.target for citation in item.citations)}:
+        yield from {(target, corpus.body[row]) for row in corpus.exemplar(target)}
+
+
+def _checked_places(item: GoldenItem) -> Iterator[tuple[str, str]]:
+    """Yield the field and the string of each entry or content that an assertion looks for."""
+    for place, assertion in enumerate(item.assertions, start=1):
+        check = assertion.check
+        if check is not None and check.arg is not None and is_place(check.arg):
+            yield f"assertions {place} check arg", check.arg
 
 
 def _decided(item: GoldenItem, corpus: _Corpus, include: bool) -> tuple[str, ...]:
@@ -315,8 +373,11 @@ def _unresolved(item: GoldenItem, corpus: _Corpus, earlier: Callable[[], Earlier
 
 def _targets(item: GoldenItem) -> Iterator[tuple[str, str]]:
     """Yield the field and the string of everything in a row that names an entry or content."""
-    yield from (("exemplar", exemplar) for exemplar in item.exemplar)
+    cited = {each.target: f"citations {place}" for place, each in enumerate(item.citations, start=1)}
+    yield from ((cited.get(exemplar, "exemplar"), exemplar) for exemplar in item.exemplar)
+    yield from ((field, target) for target, field in cited.items() if target not in item.exemplar)
     yield from ((f"decisions {place}", decision.target) for place, decision in enumerate(item.decisions, start=1))
+    yield from _checked_places(item)
 
 
 def _contradictions(item: GoldenItem, corpus: _Corpus) -> Iterator[Unresolved]:

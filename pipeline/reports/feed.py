@@ -26,7 +26,7 @@ from pipeline.taps.snapshot import TapState
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FEED = Stage("feed", 8)
+FEED = Stage("feed", 10)
 """Version of the published form: tables, page and charts."""
 
 StepSource = Literal["computed", "fetched", "store"]
@@ -247,6 +247,12 @@ class Outcome(Record):
     run_id: str
 
 
+class LedgerRead(Record):
+    """The position of the ledger as of which a night reads it."""
+
+    position: int
+
+
 _UNFINISHED = Failure(status="Unfinished", exit_code=1, error="the night ended before a run was published")
 
 
@@ -276,7 +282,7 @@ class Night:
     def _notes(self) -> Path:
         return self.store.nights / f"{self.id}.jsonl"
 
-    def note(self, record: Step | TapState | Failure | Outcome) -> None:
+    def note(self, record: Step | TapState | Failure | Outcome | LedgerRead) -> None:
         """Append a step, or the state of a tap. One short write, so that processes do not mix their lines."""
         line = canonical_json({type(record).__name__: record.model_dump()}) + "\n"
         self._notes.parent.mkdir(parents=True, exist_ok=True)
@@ -294,6 +300,16 @@ class Night:
     def came_out(self, run_id: str) -> None:
         """Note the run that came out."""
         self.note(Outcome(run_id=run_id))
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has notes: it has begun, and is not closed yet."""
+        return self._notes.exists()
+
+    def position(self) -> int | None:
+        """Return the position of the ledger that was noted; None where none was yet."""
+        noted = self._noted(LedgerRead)
+        return noted[0].position if noted else None
 
     def steps(self) -> list[Step]:
         """Return the steps noted so far, in order."""

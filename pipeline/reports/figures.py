@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from pipeline.reports.charts import Bar, Drawing, Estimate, Point, Size, Spec, bars, curves, dots, drawn
+from pipeline.reports.duplication import Duplication
 from pipeline.reports.reading import (
     DEPTHS,
     GRADINGS,
@@ -43,14 +44,14 @@ class Figure(NamedTuple):
     """The numbers of the chart as a table, for those who cannot see it."""
 
 
-def figures(feed: Feed) -> list[Figure]:
+def figures(feed: Feed, duplication: Duplication) -> list[Figure]:
     """Draw all charts of a run, in the order of the page."""
     return [
         _headline_figure(feed),
         _facet_figure(feed),
         _depth_figure(feed),
         _rank_figure(feed),
-        _duplication_figure(feed),
+        _duplication_figure(feed, duplication),
         _composition_figure(feed),
     ]
 
@@ -191,17 +192,23 @@ class Repeated(NamedTuple):
     """In the same tap, and in no other."""
     elsewhere: int
     """In another tap, whatever else of it the same tap holds."""
+    nearly: int
+    """In no other entry, but nearly in one."""
 
     @property
     def share(self) -> float:
-        """The share of the tap's entries that either holds of."""
-        return (self.here + self.elsewhere) / self.entries
+        """The share of the tap's entries that any of these holds of."""
+        return (self.here + self.elsewhere + self.nearly) / self.entries
 
 
-def repeated(feed: Feed) -> list[Repeated]:
+def repeated(feed: Feed, nearly: Mapping[str, int]) -> list[Repeated]:
     """Count for each tap, in the order of their names, what stands elsewhere too. Taps without entries are left out.
 
     It is the same in both directions: which entry was there first is not known, and no tap is called the copy.
+
+    Args:
+        feed: the run.
+        nearly: by tap, the entries whose content stands nowhere else, but nearly does.
     """
     taps_of: dict[str, Counter[str]] = {}
     for class_id, tap in zip(feed.entries["class_id"].to_pylist(), feed.entries["tap"].to_pylist(), strict=True):
@@ -214,35 +221,42 @@ def repeated(feed: Feed) -> list[Repeated]:
             elif entries > 1:
                 here[tap] += entries
     return [
-        Repeated(name, entries, here[name], elsewhere[name])
+        Repeated(name, entries, here[name], elsewhere[name], nearly.get(name, 0))
         for tap in feed.taps
         for name, entries in [(text_of(tap, "tap"), count_of(tap, "entries"))]
         if entries
     ]
 
 
-def _duplication_figure(feed: Feed) -> Figure:
-    found = repeated(feed)
+def _duplication_figure(feed: Feed, duplication: Duplication) -> Figure:
+    found = repeated(feed, duplication.nearly_elsewhere())
     copied = sorted((tap for tap in found if tap.share), key=lambda tap: (-tap.share, tap.tap))
     kept = copied[:MOST_BARS]
     parts, rows = [], []
     for tap in kept:
-        for part, entries in (("in the same tap only", tap.here), ("in another tap", tap.elsewhere)):
+        counts = {
+            "in the same tap only": tap.here,
+            "in another tap": tap.elsewhere,
+            "nearly, in another entry": tap.nearly,
+        }
+        for part, entries in counts.items():
             tip = f"{tap.tap}: content of {entries:,} of {tap.entries:,} entries stands {part} too"
             parts.append(Bar("", tap.tap, part, entries / tap.entries, f"{tap.share:.0%} of {tap.entries:,}", tip))
-        rows.append((tap.tap, f"{tap.entries:,}", f"{tap.here:,}", f"{tap.elsewhere:,}", f"{tap.share:.1%}"))
+        rows.append(
+            (tap.tap, f"{tap.entries:,}", f"{tap.here:,}", f"{tap.elsewhere:,}", f"{tap.nearly:,}", f"{tap.share:.1%}")
+        )
     without = len(found) - len(copied)
     return figure_of(
         "duplication",
         "Duplication, by tap",
-        "Share of a tap's entries whose content stands in another entry too: in the same tap only, or in another tap. "
-        "Counted from both sides, for which was first is not known. "
+        "Share of a tap's entries whose content stands in another entry too: in the same tap only, in another tap, or "
+        "nearly, in a cluster of copies. Counted from both sides, for which was first is not known. "
         + (f"{counted(without, 'tap')} without any {'is' if without == 1 else 'are'} not drawn." if without else "")
         + left_out(len(copied) - len(kept), "entries")
         if parts
         else "No entry repeats another.",
         bars(parts, "share of the tap's entries", share=True) if parts else None,
-        ("tap", "entries", "in the same tap only", "in another tap", "share"),
+        ("tap", "entries", "in the same tap only", "in another tap", "nearly", "share"),
         rows,
     )
 

@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.reports.charts import brief, visible
-from pipeline.reports.feed import StudyRow
+from pipeline.reports.duplication import Duplication, first_of_each_side
+from pipeline.reports.feed import NearDuplicateFacts, StudyRow
 from pipeline.reports.figures import Figure, figures
 from pipeline.reports.grading import trust
 from pipeline.reports.growth import Growth, growth
@@ -47,6 +48,8 @@ MOST_FAILURES = 60
 MOST_ROWS = 15
 MOST_WORDS = 80
 MOST_TAPS = 200
+MOST_PAIRS = 8
+"""Pairs that are shown on each side of the threshold."""
 
 
 class Page(NamedTuple):
@@ -56,6 +59,14 @@ class Page(NamedTuple):
     """The whole page, UTF-8. It holds its charts and needs no other file."""
     images: dict[str, bytes]
     """The charts once more, as PNG, and those of falloff as SVG too, by file name."""
+
+
+class Both(NamedTuple):
+    """A headline measure, and what it is with near copies joined."""
+
+    exact: Cell
+    near: Cell | None
+    """None where the feed does not have it."""
 
 
 class Measures(NamedTuple):
@@ -69,7 +80,7 @@ class Measures(NamedTuple):
     label: str
     anchor: str
     gradings: tuple[str, ...]
-    rows: list[tuple[str, list[Cell]]]
+    rows: list[tuple[str, list[Both]]]
 
 
 class Hit(NamedTuple):
@@ -108,13 +119,14 @@ def render(tables: Mapping[str, pa.Table]) -> Page:
         MissingArtifact: one of ``TABLES`` is not there.
     """
     feed = Feed(tables)
-    drawn = figures(feed)
+    duplication = Duplication(tables)
+    drawn = figures(feed, duplication)
     fallen = _growth(feed, tables)
     measures = _measures(feed)
     html = _template().render(
         run=feed.run,
         first=First(),
-        example=next((id for each in measures for _, cells in each.rows for id in [cells[0].id] if id), ""),
+        example=next((id for each in measures for _, cells in each.rows for id in [cells[0].exact.id] if id), ""),
         short=text_of(feed.run, "run_id")[:12],
         counts=_counts(feed),
         measures=measures,
@@ -128,6 +140,7 @@ def render(tables: Mapping[str, pa.Table]) -> Page:
         trust=trust(feed),
         checks=[_checked(row) for row in feed.checks],
         known_items=[_known_items(row) for row in feed.known_items],
+        near=_near(feed, duplication),
         failures=_failures(feed),
         unscored=_unscored(feed),
         unanswerable=_unanswerable(feed),
@@ -269,12 +282,18 @@ def _measures(feed: Feed) -> list[Measures]:
             anchor=f"failures-{place}",
             gradings=tuple(GRADINGS[grading] for grading in feed.gradings),
             rows=[
-                (metric, [cell_of(feed.metric(golden_set, engine, grading, metric)) for grading in feed.gradings])
+                (metric, [_both_of(feed, golden_set, engine, grading, metric) for grading in feed.gradings])
                 for metric in HEADLINE
             ],
         )
         for place, (golden_set, engine) in enumerate(feed.evaluated, 1)
     ]
+
+
+def _both_of(feed: Feed, golden_set: str, engine: str, grading: str, metric: str) -> Both:
+    near = feed.near_metrics.get((golden_set, engine, grading, metric))
+    exact = cell_of(feed.metric(golden_set, engine, grading, metric))
+    return Both(exact, None if near is None else cell_of(near))
 
 
 def _sentence(feed: Feed, golden_set: str, engine: str) -> str:
@@ -494,6 +513,114 @@ def _large_class(row: Row, members: list[Row]) -> LargeClass:
         renamed=count_of(row, "renamed_mirrors"),
         first_tap=text_of(members[0], "tap"),
         first_path=text_of(members[0], "path_text"),
+    )
+
+
+# --- near-duplicates -------------------------------------------------------------------------------------------------
+
+
+class Second(NamedTuple):
+    """A headline measure, and what it becomes when clusters of copies are taken for classes."""
+
+    golden_set: str
+    engine: str
+    metric: str
+    exact: str
+    near: Cell
+    moved: str
+
+
+class Near(NamedTuple):
+    """The near-duplicates of a run."""
+
+    sentence: str
+    threshold: str
+    quality: list[tuple[str, str]]
+    seconds: list[Second]
+    clusters: Cut
+    across: Cut
+    families: Cut
+    pairs: Cut
+    golden_sentence: str
+    names: Cut
+
+
+def _near(feed: Feed, duplication: Duplication) -> Near:
+    facts = NearDuplicateFacts.model_validate(feed.run["near_duplicates"])
+    threshold = json.loads(str(feed.run["configuration"]))["near_threshold"]
+    clusters, families, pairs = duplication.clusters(), duplication.families(), duplication.pairs()
+    across, names = duplication.across_names(), [row for row in duplication.golden_names() if row.classes > 1]
+    shown = list(first_of_each_side(pairs, MOST_PAIRS))
+    return Near(
+        sentence=_clusters_in_words(facts),
+        threshold=str(threshold),
+        quality=_quality(facts),
+        seconds=_seconds(feed),
+        clusters=_cut(clusters),
+        across=_cut(across),
+        families=_cut(families),
+        pairs=Cut(shown, len(pairs) - len(shown)),
+        golden_sentence=_golden_in_words(duplication),
+        names=_cut(names),
+    )
+
+
+def _cut(rows: Sequence[object]) -> Cut:
+    return Cut(rows[:MOST_ROWS], max(0, len(rows) - MOST_ROWS))
+
+
+def _clusters_in_words(facts: NearDuplicateFacts) -> str:
+    if not facts.clusters:
+        return "No two bodies are nearly the same."
+    return (
+        f"{counted(facts.bodies, 'distinct body')} of {counted(facts.entries, 'entry')} form "
+        f"{counted(facts.clusters, 'cluster')}: {facts.clusters_copies:,} read as copies of one skill, "
+        f"{facts.clusters_family:,} as template families, {facts.clusters_vetoed:,} with names too alike to tell; "
+        f"{facts.clusters_chained:,} joined in part through others."
+    )
+
+
+def _quality(facts: NearDuplicateFacts) -> list[tuple[str, str]]:
+    """Say how good the clusters and their candidates are, with what unverified candidates would make of them."""
+
+    def share(value: float | None) -> str:
+        return "no value: no such pair" if value is None else f"{value:.4f}"
+
+    return [
+        ("bodies compared", f"{facts.eligible:,}"),
+        ("bodies in clusters, verified", f"{facts.bodies:,} in {facts.clusters:,} clusters"),
+        ("by the exact join over all pairs", f"{facts.exact_bodies:,} bodies, {facts.exact_pairs:,} pairs"),
+        ("astray: in another cluster than by the exact join", f"{facts.astray:,}"),
+        (
+            "unverified: what candidates alone would join",
+            f"{facts.unverified_bodies:,} in {facts.unverified_clusters:,} clusters",
+        ),
+        ("recall of the candidates", share(facts.lsh_recall)),
+        ("precision of the candidates", f"{share(facts.lsh_precision)}, of {facts.lsh_candidates:,}"),
+    ]
+
+
+def _seconds(feed: Feed) -> list[Second]:
+    found = []
+    for golden_set, engine in feed.evaluated:
+        for metric in HEADLINE:
+            row = feed.near_metrics.get((golden_set, engine, "row", metric))
+            if row is not None:
+                exact = cell_of(feed.metric(golden_set, engine, "row", metric)).value
+                moved = f"{count_of(row, 'n_moved'):,} of {count_of(row, 'n_items'):,}"
+                found.append(Second(golden_set, engine, metric, exact, cell_of(row), moved))
+    return found
+
+
+def _golden_in_words(duplication: Duplication) -> str:
+    golden = duplication.golden()
+    if not golden.names:
+        return "No row of a golden set is answered by a name."
+    return (
+        f"Of {counted(golden.names, 'name')} that rows give as answers, {golden.ambiguous:,} stand for several "
+        f"contents; {golden.ambiguous_apart:,} still do when near copies count as one. "
+        f"{counted(golden.entries, 'entry')} carry one of them, of {golden.classes:,} contents, "
+        f"{golden.apart:,} when near copies count as one."
     )
 
 

@@ -76,6 +76,33 @@ class RowChange(Record):
     more: int = Field(description="Further candidates that are not listed.")
 
 
+class NearDuplicateChanges(Record):
+    """What would become of the near-duplicate clusters of the corpus."""
+
+    before: int = Field(description="Clusters of the pinned corpus.")
+    after: int = Field(description="Clusters of the proposed one.")
+    born: int = Field(description="Clusters that share no body and no entry with an earlier one.")
+    gone: int = Field(description="Clusters that share none with a later one.")
+    split: int = Field(description="Clusters that come of one with others.")
+    merged: int = Field(description="Clusters that become one with others.")
+    joined: list[str] = Field(description="Entries that would join a cluster, `tap::path`.")
+    left: list[str] = Field(description="Entries that would leave one.")
+
+    @property
+    def said(self) -> str:
+        """What would change, in one line; empty where nothing would."""
+        counts = {
+            "born": self.born,
+            "gone": self.gone,
+            "split": self.split,
+            "merged": self.merged,
+            "entries join one": len(self.joined),
+            "leave one": len(self.left),
+        }
+        changes = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+        return f"{self.before} clusters become {self.after}: {changes}" if changes else ""
+
+
 class PinProposal(Record):
     """New pins for a tap list, and what would move. The same pins and heads give the same bytes."""
 
@@ -85,6 +112,9 @@ class PinProposal(Record):
     before: Counts | None = Field(description="The pinned corpus; null where a tap cannot be read at its pin.")
     after: Counts | None = Field(description="The proposed corpus; null where a tap can be read at neither commit.")
     taps: list[TapChange] = Field(description="Every tap of the list, by name.")
+    near_duplicates: NearDuplicateChanges | None = Field(
+        description="What would become of near-duplicate clusters; null where a tap cannot be read at a commit."
+    )
     golden_not_checked: str | None = Field(description="Why `golden` is null; null where it is a list.")
     golden: list[RowChange] | None = Field(description="Golden rows that would be hit, by set and line.")
 
@@ -101,7 +131,10 @@ def as_markdown(proposal: PinProposal, diff: str | None) -> str:
         proposal: what would move.
         diff: the change of the tap list; None where it is a list that is not changed in place.
     """
-    return "\n".join([*_head(proposal), *_taps(proposal), *_golden(proposal), *_change(diff)]) + "\n"
+    return (
+        "\n".join([*_head(proposal), *_taps(proposal), *_near_duplicates(proposal), *_golden(proposal), *_change(diff)])
+        + "\n"
+    )
 
 
 def _head(proposal: PinProposal) -> Iterator[str]:
@@ -158,6 +191,15 @@ def _listed(kind: str, items: Iterable[str]) -> Iterator[str]:
     yield from (f"- {kind}: {item}" for item in every[:MOST_LISTED])
     if len(every) > MOST_LISTED:
         yield f"- {kind}: {len(every) - MOST_LISTED} more"
+
+
+def _near_duplicates(proposal: PinProposal) -> Iterator[str]:
+    found = proposal.near_duplicates
+    if found is None or not found.said:
+        return
+    yield from ("## Near-duplicates", "", f"{found.said}.", "")
+    lines = [*_listed("joined", map(code, found.joined)), *_listed("left", map(code, found.left))]
+    yield from [*lines, ""] if lines else []
 
 
 def _golden(proposal: PinProposal) -> Iterator[str]:

@@ -15,7 +15,22 @@ from pipeline.store import canonical_json
 if TYPE_CHECKING:
     import pyarrow as pa
 
-TABLES = ("runs", "taps", "entries", "classes", "rankings", "items", "metrics", "duplicate_tax", "sensitivity")
+TABLES = (
+    "runs",
+    "taps",
+    "entries",
+    "classes",
+    "near_duplicate_clusters",
+    "near_duplicate_members",
+    "near_pairs",
+    "template_families",
+    "rankings",
+    "items",
+    "metrics",
+    "near_metrics",
+    "duplicate_tax",
+    "sensitivity",
+)
 """What the page is made from, beside ``checks``, ``known_items`` and the tables of falloff, which runs of earlier
 releases lack. Nights differ between equal runs, and are left out."""
 
@@ -84,6 +99,10 @@ class Feed:
         )
         self.checks = rows_of(tables["checks"]) if "checks" in tables else []
         self.known_items = rows_of(tables["known_items"]) if "known_items" in tables else []
+        self.near_metrics = {
+            tuple(row[name] for name in ("golden_set", "engine", "grading", "metric")): row
+            for row in rows_of(tables["near_metrics"])
+        }
         self._at = {
             tuple(row[name] for name in ("golden_set", "engine", "grading", "facet", "facet_value", "metric")): row
             for row in self.metrics
@@ -168,16 +187,19 @@ def number_of(row: Row | None, column: str) -> float | None:
 
 
 def cell_of(row: Row | None) -> Cell:
-    """Return a row of ``metrics`` as it is shown; a dash and the reason where there is no value."""
+    """Return a row of ``metrics`` or ``near_metrics`` as it is shown; a dash and the reason where there is no value.
+
+    Only a row of ``metrics`` has an id.
+    """
     if row is None:
         return Cell("", NOTHING, "", 0, 0, "no items", "not computed")
     value = number_of(row, "value")
     return Cell(
-        id=metric_id(row),
+        id="" if "exact" in row else metric_id(row),
         value=NOTHING if value is None else f"{value:.3f}",
         interval=_interval(row),
         n=count_of(row, "n"),
-        upper_bounds=count_of(row, "n_upper_bound"),
+        upper_bounds=0 if "exact" in row else count_of(row, "n_upper_bound"),
         label=text_of(row, "label"),
         reason=(text_of(row, "reason") or "no reason given") if value is None else "",
     )
@@ -195,7 +217,7 @@ def between(low: object, high: object) -> str:
 
 def counted(count: int, noun: str) -> str:
     """Return a count with its noun, such as ``1 tap`` or ``1,234 entries``."""
-    plural = "entries" if noun == "entry" else f"{noun}s"
+    plural = f"{noun[:-1]}ies" if noun.endswith(("try", "dy")) else f"{noun}s"
     return f"{count:,} {noun if count == 1 else plural}"
 
 

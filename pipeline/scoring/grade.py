@@ -15,8 +15,9 @@ from pipeline.golden.items import GoldenItem, Mode
 from pipeline.golden.resolve import Resolved
 from pipeline.scoring.measures import Graded
 
-Grading = Literal["row", "name"]
-"""``row``: rows with exemplars on those, the others by name. ``name``: every row that has names by name."""
+Grading = Literal["row", "name", "qrels"]
+"""``row``: rows with exemplars on those, the others by name. ``name``: every row that has names by name. ``qrels``:
+each class by its resolved judgments, 0 to 3, whatever the row says."""
 Treatment = Literal["removed", "irrelevant", "unmodified"]
 """Of later mirrors: they leave the ranking; they stay and score nothing; or every entry counts for itself."""
 

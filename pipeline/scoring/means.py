@@ -237,6 +237,59 @@ def _rows(
         )
 
 
+def headline_rows(
+    run: Run,
+    grading: Grading,
+    source_filter: str,
+    values: Mapping[str, tuple[int | None, Sequence[Value]]],
+    items: Sequence[GoldenItem],
+) -> Iterator[MetricRow]:
+    """Yield the means of measures over all items, given the cut and the values of each by its name.
+
+    Args:
+        run: what the rows share.
+        grading: what the values are graded by.
+        source_filter: the judgments that count.
+        values: for each measure its cut, and a value for each item.
+        items: the items, in the same order.
+    """
+    for name, (cut, found) in values.items():
+        average = mean(found)
+        defined = [value for value in found if not isinstance(value, Undefined)]
+        clusters = [
+            item.cluster_id for item, value in zip(items, found, strict=True) if not isinstance(value, Undefined)
+        ]
+        is_share = all(value in (0.0, 1.0) for value in defined)
+        if isinstance(average.value, Undefined) or any(value > 1 for value in defined):
+            interval = None  # a count has no bounds to stay within
+        elif is_share:
+            interval = wilson(average.value, effective_number(clusters))
+        else:
+            interval = student(defined, clusters)
+        judged = mean(values[f"judged@{cut}"][1]).value if f"judged@{cut}" in values else None
+        yield MetricRow(
+            **run._asdict(),
+            grading=grading,
+            treatment=TREATMENT,
+            source_filter=source_filter,
+            k=cut,
+            facet="all",
+            facet_value="*",
+            aggregate="micro",
+            metric=name,
+            value=number(average.value),
+            reason=reason(average.value),
+            n=len(set(clusters)),
+            n_items=len(items),
+            n_null=average.undefined,
+            n_upper_bound=0,
+            ci_low=interval.low if interval else None,
+            ci_high=interval.high if interval else None,
+            label=label(len(set(clusters))),
+            judged_at_k=None if judged is None else number(judged),
+        )
+
+
 def number(value: Value) -> float | None:
     """Return a value as a column holds it."""
     return None if isinstance(value, Undefined) else value

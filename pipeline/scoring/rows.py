@@ -98,13 +98,17 @@ class MetricRow(Record):
     golden_set: str = Field(description="Name of the set.")
     golden_digest: str = Field(description="Digest of the frozen set.")
     engine: str = Field(description="Name of the engine.")
-    grading: Grading = Field(description="`row`: as the row says, the headline; `name`: by name.")
+    grading: Grading = Field(
+        description="`row`: as the row says, the headline; `name`: by name; `qrels`: by judgments, 0 to 3."
+    )
     treatment: Treatment = Field(
         description="What became of later mirrors: `removed`, the headline; `irrelevant`, they keep their rank and "
         "score nothing; `unmodified`, every entry counts for itself. The latter two have no rows for single values of "
         "a facet."
     )
-    source_filter: str = Field(description="Judgments that count: `all`.")
+    source_filter: str = Field(
+        description="Judgments that count: `all`, or `human+provenance` alone; it matters to the grading `qrels`."
+    )
     k: int | None = Field(description="Cut of the measure.")
     facet: str = Field(description="`all`, or what the items are told apart by.")
     facet_value: str = Field(description="Value of the facet, `(none)` where items have none; `*`: all of them.")

@@ -15,8 +15,10 @@ from pydantic import JsonValue
 
 from pipeline.catalog.flags import language_of
 from pipeline.golden.resolve import ResolvedSet, resolve_known
+from pipeline.judgments.resolution import Grades
 from pipeline.records import Table
 from pipeline.scoring.duplicates import DUPLICATE_TAX, tax_rows
+from pipeline.scoring.expectations import Listed
 from pipeline.scoring.grade import Grading, Hit, judged_wrong
 from pipeline.scoring.means import (
     GRADINGS,
@@ -30,6 +32,8 @@ from pipeline.scoring.means import (
     score_item,
 )
 from pipeline.scoring.near import NEAR_METRICS, NO_COPIES, Copies, joined_classes, near_metric_rows
+from pipeline.scoring.outcomes import ABSTENTION, JUDGED_METRICS, OUTCOMES, SOURCE_FILTERS, outcomes
+from pipeline.scoring.outcomes import Ranked as RankedItem
 from pipeline.scoring.rows import ITEMS, METRICS, RANKINGS, ItemRow, MetricRow, MetricValue, RankingRow
 from pipeline.scoring.sensitivity import SENSITIVITY, lookup, sensitivity_rows
 
@@ -38,10 +42,12 @@ if TYPE_CHECKING:
 
 __all__ = ["HEADLINE", "ITEMS", "METRICS", "RANKINGS", "TABLES", "Scored", "score_run"]
 
+UNJUDGED: Mapping[str, Grades] = {name: {} for name in SOURCE_FILTERS}
+"""No judgment at all."""
 HEADLINE = ("recall@10", "hit@1", "mrr@100", "ndcg@10")
 SHOWN = 10
 """How many first hits are looked at for locale copies in another language."""
-TABLES = (RANKINGS, ITEMS, METRICS, NEAR_METRICS, DUPLICATE_TAX, SENSITIVITY)
+TABLES = (RANKINGS, ITEMS, METRICS, NEAR_METRICS, DUPLICATE_TAX, SENSITIVITY, OUTCOMES, ABSTENTION, JUDGED_METRICS)
 """What a set's scores under an engine consist of."""
 
 
@@ -55,6 +61,9 @@ class Scored:
     near_metrics: pa.Table
     duplicate_tax: pa.Table
     sensitivity: pa.Table
+    outcomes: pa.Table
+    abstention: pa.Table
+    judged_metrics: pa.Table
     headline: tuple[MetricRow, ...]
 
     def table(self, table: Table) -> pa.Table:
@@ -113,6 +122,7 @@ def score_run(
     corpus: str,
     class_rule: str,
     near: Copies = NO_COPIES,
+    grades: Mapping[str, Grades] = UNJUDGED,
 ) -> Scored:
     """Score what one engine ranked for the items of one golden set.
 
@@ -127,6 +137,7 @@ def score_run(
         corpus: digest of the corpus.
         class_rule: the class rule in force.
         near: which bodies are copies of each other but for small edits.
+        grades: resolved judgments, for each filter of sources.
 
     Raises:
         ValueError: hits or queries are not of this set.
@@ -145,6 +156,7 @@ def score_run(
     taps = {query_id: [hit.tap for hit in ranking] for query_id, ranking in rankings.items()}
     locales = _locales(entries)
     becomes = joined_classes(entries, near)
+    ended = outcomes(run, list(_listed(scores["row"], rankings, entries)), grades)
     again = resolve_known(resolved.golden, _under(entries, becomes)) if becomes else resolved
     return Scored(
         RANKINGS.from_rows(
@@ -160,8 +172,25 @@ def score_run(
         NEAR_METRICS.from_rows(near_metric_rows(run, again, ranked, becomes, means)),
         DUPLICATE_TAX.from_rows(row for grading in GRADINGS for row in tax_rows(run, grading, scores[grading], taps)),
         SENSITIVITY.from_rows(sensitivity_rows(run, scores["row"], _ambiguous(entries))),
+        OUTCOMES.from_rows(ended.outcomes),
+        ABSTENTION.from_rows(ended.abstention),
+        JUDGED_METRICS.from_rows(ended.metrics),
         tuple(row for row in means if row.facet == "all" and row.treatment == TREATMENT and row.metric in HEADLINE),
     )
+
+
+def _listed(
+    scores: Sequence[ItemScore], rankings: Mapping[str, Sequence[Ranked]], entries: pa.Table
+) -> Iterator[RankedItem]:
+    """Yield the ranking of each item, mirrors removed, with what a host would list of each hit."""
+    columns = (entries[name].to_pylist() for name in ("tap", "path", "slug", "description"))
+    length = {
+        (tap, path): len(slug) + len(description or "") for tap, path, slug, description in zip(*columns, strict=True)
+    }
+    for score in scores:
+        hits = _collapsed(rankings.get(score.item.query_id, ()))
+        listed = [Listed(hit.class_id, hit.slug, length.get((hit.tap, hit.path), len(hit.slug))) for hit in hits]
+        yield RankedItem(score, listed, [hit.score for hit in hits])
 
 
 def _rankings(hits: pa.Table) -> dict[str, list[Ranked]]:

@@ -71,7 +71,107 @@ def entry_rows(rng: random.Random, taps: Sequence[str], count: int) -> Rows:
             row["renamed_mirror"] = original["slug"] != row["slug"]
     for row in rows:
         row["homonyms"] = len(carriers[row["slug"]]) - 1
+        row["body_sha256"] = row["class_id"]
+        row["cluster_id"] = None
     return rows
+
+
+READINGS = ("copies", "family", "copies", "vetoed")
+
+
+def near_rows(entries: Rows) -> dict[str, Rows]:
+    """Make up clusters of three classes each, a family, and pairs; put the entries into the clusters."""
+    by_class: dict[str, Rows] = {}
+    for entry in entries:
+        by_class.setdefault(entry["class_id"], []).append(entry)
+    ids = sorted(by_class)
+    groups = [ids[at : at + 3] for at in range(0, max(len(ids) // 4, 2), 3)]
+    clusters: Rows = []
+    members: Rows = []
+    pairs: Rows = []
+    for number, bodies in enumerate(groups):
+        cluster_id = hashlib.sha256("".join(bodies).encode()).hexdigest()
+        held = [entry for body in bodies for entry in by_class[body]]
+        for entry in held:
+            entry["cluster_id"] = cluster_id
+        place = {name: held[0][name] for name in ("tap", "path", "path_text", "slug")}
+        members += [{"cluster_id": cluster_id, "body_sha256": body, **place} for body in bodies]
+        counts = {"bodies": len(bodies), "entries": len(held), "taps": len({entry["tap"] for entry in held})}
+        shared = {**counts, "names": sorted({entry["slug"] for entry in held}), "evidence": ["ours / theirs"], **place}
+        measured = {"lowest_similarity": 0.7 + number / 100, "chained": False} if number % 3 else {}
+        clusters.append(
+            {
+                "cluster_id": cluster_id,
+                "reading": READINGS[number % len(READINGS)],
+                "lowest_similarity": None,
+                "chained": None,
+                "confusable": ["coinmarketcal / coinmarketcap"] if number % len(READINGS) == 3 else [],
+                **measured,
+                **shared,
+            }
+        )
+        sides = {f"{side}_{name}": value for side in ("left", "right") for name, value in place.items()}
+        pairs.append(
+            {
+                "side": "above" if number % 2 else "below",
+                "similarity": 0.8 + number / 1000 if number % 2 else 0.79 - number / 1000,
+                "left_body": bodies[0],
+                "right_body": bodies[-1],
+                "differs": "runs [-npm-] {+pnpm+} install",
+                **sides,
+            }
+        )
+    families = [
+        {"family_id": row["cluster_id"], "shared_words": 0.9, "slots": ["the job"], **row}
+        for row in clusters
+        if row["reading"] == "family"
+    ]
+    return {
+        "near_duplicate_clusters": clusters,
+        "near_duplicate_members": members,
+        "near_pairs": pairs,
+        "template_families": families,
+    }
+
+
+def near_facts(near: dict[str, Rows]) -> dict[str, Any]:
+    clusters = near["near_duplicate_clusters"]
+    readings = [row["reading"] for row in clusters]
+    counts = {name: sum(row[name] for row in clusters) for name in ("bodies", "entries")}
+    return {
+        "clusters": len(clusters),
+        **{f"clusters_{reading}": readings.count(reading) for reading in ("copies", "family", "vetoed")},
+        "clusters_chained": 0,
+        **counts,
+        "eligible": 1234,
+        "unverified_clusters": 77,
+        "unverified_bodies": 321,
+        "exact_pairs": 55,
+        "exact_bodies": 66,
+        "astray": 2,
+        "lsh_candidates": 99,
+        "lsh_recall": 0.9871,
+        "lsh_precision": 0.6543,
+        "families": len(near["template_families"]),
+        "families_bodies": 3,
+        "families_entries": 3,
+        "families_largest": 3,
+    }
+
+
+def near_metric_rows(metrics: Rows) -> Rows:
+    """Make up the second number: the headline, a little higher."""
+    columns = ("golden_set", "engine", "grading", "metric", "k", "n", "n_items", "ci_low", "ci_high", "label", "reason")
+    return [
+        {
+            **{column: row[column] for column in columns},
+            "exact": row["value"],
+            "value": None if row["value"] is None else min(row["value"] + 0.012, 1.0),
+            "n_moved": 3,
+        }
+        for row in metrics
+        if row["facet"] == "all" and row["metric"] in ("recall@10", "hit@1", "mrr@100", "ndcg@10")
+    ]
 
 
 def class_rows(entries: Rows) -> Rows:
@@ -256,7 +356,13 @@ FIELDS: dict[str, dict[str, pa.DataType]] = {
     "items": ITEM_FIELDS,
     "rankings": {"grade": pa.int64()},
     "metrics": {"value": pa.float64(), "ci_low": pa.float64(), "ci_high": pa.float64(), "reason": pa.string()},
-    "entries": {"mirror_kind": pa.string(), "description": pa.string()},
+    "near_metrics": {"value": pa.float64(), "ci_low": pa.float64(), "ci_high": pa.float64(), "reason": pa.string()},
+    "near_duplicate_clusters": {
+        "lowest_similarity": pa.float64(),
+        "chained": pa.bool_(),
+        "confusable": pa.list_(pa.string()),
+    },
+    "entries": {"mirror_kind": pa.string(), "description": pa.string(), "cluster_id": pa.string()},
     "duplicate_tax": {"reason": pa.string()},
     "sensitivity": {"reason": pa.string()},
 }
@@ -297,6 +403,7 @@ def tables_of(
             metrics += [
                 row for grading in ("row", "name") for row in metric_rows(own_items, golden_set, engine, grading)
             ]
+    near = near_rows(corpus)
     run = {
         "corpus": CORPUS,
         "taps": taps,
@@ -309,7 +416,8 @@ def tables_of(
         ],
         "golden_sets": [{"name": name, "digest": RUN, "items": items} for name in golden_sets],
         "stages": [{"stage": "snapshot", "version": 1}],
-        "configuration": json.dumps({"class_rule": "body", "max_file_bytes": 1048576}),
+        "near_duplicates": near_facts(near),
+        "configuration": json.dumps({"class_rule": "body", "max_file_bytes": 1048576, "near_threshold": 0.8}),
         "status": "ok",
     }
     rows = {
@@ -317,14 +425,22 @@ def tables_of(
         "taps": tap_rows(names, corpus),
         "entries": corpus,
         "classes": class_rows(corpus),
+        **near,
+        "near_metrics": near_metric_rows(metrics),
         "rankings": hits,
         "items": found,
         "metrics": metrics,
         "duplicate_tax": [row for name in golden_sets for engine in engines for row in tax_rows(name, engine, names)],
         "sensitivity": [row for name in golden_sets for engine in engines for row in sensitivity_rows(name, engine)],
     }
-    of_items = ("rankings", "items", "metrics", "duplicate_tax", "sensitivity")
-    empty = {"taps": taps, "entries": entries, "classes": entries, **dict.fromkeys(of_items, items)}
+    of_items = ("rankings", "items", "metrics", "near_metrics", "duplicate_tax", "sensitivity")
+    empty = {
+        "taps": taps,
+        "entries": entries,
+        "classes": entries,
+        **dict.fromkeys(near, entries),
+        **dict.fromkeys(of_items, items),
+    }
     stamped = {name: [{"run_id": RUN, **row} for row in listed] for name, listed in rows.items()}
     return {name: as_table(name, listed if empty.get(name, 1) else [], listed) for name, listed in stamped.items()}
 

@@ -22,7 +22,7 @@ def with_taps(run: Tables, classes: Mapping[str, Sequence[str]]) -> Tables:
 
 
 def shares(run: Tables) -> dict[str, tuple[int, int]]:
-    return {tap.tap: (tap.here, tap.elsewhere) for tap in repeated(Feed(run))}
+    return {tap.tap: (tap.here, tap.elsewhere) for tap in repeated(Feed(run), {})}
 
 
 def test_of_two_taps_that_hold_the_same_neither_is_called_the_copy(small_run: Tables) -> None:

@@ -155,6 +155,22 @@ def hostile(tables: Tables) -> Tables:
         spoiled, "rankings", lambda row: {name: spoil(row[name]) for name in ("slug", "path_text", "tap")}
     )
     spoiled = changed(spoiled, "classes", lambda row: {"names": [spoil(name) for name in row["names"]]})
+    place = ("tap", "path_text")
+    spoiled = changed(
+        spoiled,
+        "near_duplicate_clusters",
+        lambda row: {"names": [spoil(name) for name in row["names"]], **{name: spoil(row[name]) for name in place}},
+    )
+    spoiled = changed(
+        spoiled,
+        "template_families",
+        lambda row: {name: [spoil(text) for text in row[name]] for name in ("names", "slots", "evidence")},
+    )
+    pair = ("left_tap", "left_slug", "right_tap", "right_slug", "differs")
+    spoiled = changed(spoiled, "near_pairs", lambda row: {name: spoil(row[name]) for name in pair})
+    spoiled = changed(
+        spoiled, "near_metrics", lambda row: {name: spoil(row[name]) for name in ("golden_set", "engine")}
+    )
     spoiled = changed(spoiled, "taps", lambda row: {"tap": spoil(row["tap"]), "pin": spoil(row["pin"])})
     names = ("golden_set", "engine", "query_id")
     for table in ("rankings", "items"):
@@ -303,6 +319,64 @@ def test_questions_without_an_answer_show_what_was_returned_first(small_run: Tab
 
 def test_items_that_do_not_count_are_counted_by_reason(page: Page) -> None:
     assert "everyday bm25 not answerable 4" in plain(page)
+
+
+def near_section(page: Page) -> str:
+    return plain(page).split("Near-duplicates ")[-1].split("Failures Questions without a right")[0]
+
+
+def test_the_near_duplicates_are_said_with_how_good_they_are_and_unverified_beside(
+    small_run: Tables, page: Page
+) -> None:
+    (facts,) = small_run["runs"]["near_duplicates"].to_pylist()
+    text = near_section(page)
+    assert f"{facts['bodies']} distinct bodies of {facts['entries']} entries form {facts['clusters']} clusters" in text
+    assert "bodies compared 1,234" in text and "astray: in another cluster than by the exact join 2" in text
+    assert "would join 321 in 77 clusters" in text
+    assert "recall of the candidates 0.9871" in text and "precision of the candidates 0.6543, of 99" in text
+
+
+def test_the_second_number_stands_beside_the_headline_with_its_label(small_run: Tables, page: Page) -> None:
+    rows = small_run["near_metrics"].to_pylist()
+    assert {row["grading"] for row in rows} == {"row", "name"} and len(rows) == 8
+    for row in rows:
+        interval = f"{row['ci_low']:.3f}\N{EN DASH}{row['ci_high']:.3f}"
+        beside = f"near copies joined: {row['value']:.3f} · {interval} · {row['label']}"
+        assert beside in plain(page).split("The questions that failed")[0]
+        second = f"{row['value']:.3f} {interval} · n {row['n']} · {row['label']}"
+        line = f"{row['metric']} {row['exact']:.3f} {second} 3 of {row['n_items']}"
+        assert (line in near_section(page)) or row["grading"] == "name"
+
+
+def test_a_second_number_that_does_not_exist_is_a_dash_with_its_reason(small_run: Tables) -> None:
+    nulls = {"value": None, "ci_low": None, "ci_high": None, "n": 0, "label": "no items", "reason": "nothing is graded"}
+    text = plain(render(changed(small_run, "near_metrics", lambda row: nulls)))
+    assert text.count("near copies joined: \N{EN DASH} · nothing is graded · no items") == 8
+    assert text.count("\N{EN DASH} nothing is graded · n 0 · no items") == 4
+
+
+def test_clusters_families_and_pairs_are_shown_with_their_words(small_run: Tables, page: Page) -> None:
+    text = near_section(page)
+    clusters = small_run["near_duplicate_clusters"].to_pylist()
+    several = [row for row in clusters if len(row["names"]) > 1]
+    assert several and all(text.count(row["cluster_id"][:12]) == 2 for row in several)
+    assert "not measured" in text
+    pairs = small_run["near_pairs"].to_pylist()
+    assert pairs and all(f"{row['similarity']:.4f} {row['side']}" in text for row in pairs)
+    assert text.count("runs [-npm-] {+pnpm+} install") == len(pairs)
+    assert "the job" in text and "%" in text
+
+
+def test_a_run_without_near_duplicates_says_so(make_run: MakeRun) -> None:
+    run = make_run()
+    near = ("near_duplicate_clusters", "near_duplicate_members", "near_pairs", "template_families")
+    none = {name: run[name].slice(0, 0) for name in near}
+    facts = run["runs"]["near_duplicates"].to_pylist()[0] | {"clusters": 0, "lsh_recall": None, "lsh_precision": None}
+    runs = changed(run, "runs", lambda row: {"near_duplicates": facts})["runs"]
+    text = plain(render({**run, **none, "runs": runs}))
+    assert "No two bodies are nearly the same." in text and "No family was found." in text
+    assert "No cluster has entries of different names." in text and "No pair lies near the threshold." in text
+    assert text.count("no value: no such pair") == 2
 
 
 def test_unknown_words_are_counted_once_a_question(small_run: Tables, page: Page) -> None:

@@ -44,6 +44,7 @@ def proposal(*paths: str) -> PinProposal:
         before=None,
         after=counts,
         taps=[change],
+        near_duplicates=None,
         golden_not_checked="a tap is missing",
         golden=None,
     )

@@ -43,7 +43,7 @@ def values(table: pa.Table, column: str = "value") -> dict[tuple[str, str], Any]
     }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.dictionaries(st.sampled_from("ABCDE"), st.sampled_from(["1", "2"])), st.permutations(ENTRIES))
 def test_it_equals_the_headline_of_a_corpus_whose_classes_were_joined(becomes: Becomes, order: list[Entry]) -> None:
     runs = {**RUNS, "names": order, "any": order[::-1]}

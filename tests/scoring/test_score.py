@@ -67,7 +67,8 @@ def entries_of(entries: Sequence[Entry] = ENTRIES, locales: dict[str, str] | Non
     table = corpus(entries)
     locale = pa.array([(locales or {}).get(path) for path, _, _ in entries], pa.string())
     homonyms = pa.array([len(classes[name]) - 1 for _, name, _ in entries])
-    return table.append_column("locale", locale).append_column("homonyms", homonyms)
+    described = table.append_column("description", pa.nulls(len(entries), pa.string()))
+    return described.append_column("locale", locale).append_column("homonyms", homonyms)
 
 
 def hits_of(query_id: str, ranking: Sequence[Entry], scores: Sequence[float] | None = None) -> list[dict[str, object]]:

@@ -1,0 +1,88 @@
+"""What a judgment names, in a corpus: an entry at its pin, or content by its digest. A judgment follows the content."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+COLUMNS = ("tap", "path", "path_text", "class_id", "body_sha256", "empty_body")
+"""Columns of the entries of a corpus that are needed here."""
+
+_AT_PIN = re.compile(r"(?P<tap>[^@:]+)@(?P<pin>[0-9a-f]{40}):(?P<path>.+)", re.DOTALL)
+_CONTENT = re.compile(r"(?:class:)?(?P<body>[0-9a-f]{64})")
+
+
+class Target(NamedTuple):
+    """What is judged."""
+
+    doc_id: str | None
+    """`tap@pin:path`, where an entry was named."""
+    body: str
+    """Digest of the body."""
+
+    @property
+    def chunk_id(self) -> str:
+        """The content, as a judgment names it."""
+        return f"class:{self.body}"
+
+
+class Targets:
+    """The entries of a corpus, to be named."""
+
+    def __init__(self, entries: pa.Table, pins: Mapping[str, str]) -> None:
+        """Take the rows of a corpus, with ``COLUMNS``, and the pin of each tap."""
+        self._pins = pins
+        self._class_of: dict[str, str] = {}
+        self._body_of: dict[str, str] = {}
+        self._bodies: dict[tuple[str, bytes], set[str]] = defaultdict(set)
+        columns = (entries[name].to_pylist() for name in COLUMNS)
+        for tap, path, shown, class_id, body, empty in zip(*columns, strict=True):
+            if empty:
+                continue  # empty bodies are never one content: nothing can be said of all of them
+            self._class_of[body] = class_id
+            self._body_of[class_id] = min(body, self._body_of.get(class_id, body))
+            self._bodies[tap, path].add(body)
+            if shown.encode() != path:
+                self._bodies[tap, shown.encode()].add(body)
+
+    def class_of(self, body: str) -> str | None:
+        """Return the class of a body digest; None where no entry of the corpus has it."""
+        return self._class_of.get(body)
+
+    def entry_of(self, body: str) -> str:
+        """Return the first entry, in byte order, that has a body of the corpus, as `tap@pin:path`."""
+        tap, path = min(place for place, bodies in self._bodies.items() if body in bodies)
+        return f"{tap}@{self._pins[tap]}:{path.decode('utf-8', errors='backslashreplace')}"
+
+    def find(self, written: str) -> Target | str:
+        """Return what is named, or what is wrong with the name.
+
+        It is `tap@pin:path`, `tap::path`, `class:<body digest>` or the digest alone. The id of a class that holds
+        several bodies names the first of them.
+        """
+        content = _CONTENT.fullmatch(written)
+        if content:
+            digest = content["body"]
+            body = digest if digest in self._class_of else self._body_of.get(digest)
+            return "names nothing in the corpus: no entry has this body" if body is None else Target(None, body)
+        at_pin = _AT_PIN.fullmatch(written)
+        tap, separator, path = written.partition("::")
+        if at_pin:
+            tap, path = at_pin["tap"], at_pin["path"]
+        elif not (tap and separator and path):
+            return "names no entry and no content: write `tap@pin:path`, `tap::path` or `class:<body digest>`"
+        if tap not in self._pins:
+            return f"names nothing in the corpus: no tap is called {tap!r}"
+        if at_pin and at_pin["pin"] != self._pins[tap]:
+            return f"names another commit than the corpus, which has {tap} at {self._pins[tap]}"
+        bodies = self._bodies.get((tap, path.encode()), set())
+        if not bodies:
+            return "names nothing in the corpus: the tap has no such entry"
+        if len(bodies) > 1:
+            return "names several entries whose paths read alike"
+        return Target(f"{tap}@{self._pins[tap]}:{path}", next(iter(bodies)))

@@ -1,0 +1,203 @@
+"""The loop from a failure to a test: the queue that a night fills, misses of users, corrections, promotion."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from pipeline.errors import BadInput, Fault
+from pipeline.feedback import FEEDBACK
+from pipeline.feedback.promote import Promoted, promote
+from pipeline.feedback.queue import MISSED, Correction, Entered, Failure, State, correct, end, enter, find, queue
+from pipeline.golden.assertions import Citation
+from pipeline.golden.items import GoldenItem, GoldenSet, plain_question
+from pipeline.keeping import opened_ledger, targets_of
+from pipeline.ledger import sqlite_file
+from pipeline.store import Artifact
+from pipeline.workspace import Corpus, Facts, Workspace, find_scores, mentioned, now, read, score_keys
+
+SHOWN = 10
+"""Hits that are kept as evidence."""
+
+
+class Filled(NamedTuple):
+    """What a night brought into the queue."""
+
+    failures: int
+    """Failures of the run."""
+    new: int
+    """Those that the queue did not hold."""
+
+
+def fill_queue(
+    workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet], run_id: str
+) -> Filled:
+    """Enter the failures of the scored rankings into the queue, and write down what exemplars and citations say.
+
+    It is done once for a run: an unchanged night opens no ledger. A night that reads the ledger as of an earlier
+    position writes nothing.
+
+    Raises:
+        MissingArtifact: an engine has not scored a set yet.
+    """
+    started = time.monotonic()
+    reads_the_past = workspace.settings.config.as_of >= 0
+    scores = score_keys(workspace, corpus, grouped, sets)
+    inputs: Facts = {"run": run_id, "scores": scores, "entered": not reads_the_past}
+    file = sqlite_file(workspace.settings.ledger_url)
+    done = workspace.store.find(FEEDBACK, inputs)
+    if done is not None and (reads_the_past or file is None or file.exists()):
+        workspace.note(FEEDBACK, run_id[:12], "store", time.monotonic() - started)
+        return Filled(0, 0)
+    failures = _failures(workspace, corpus, grouped, sets, run_id)
+    new = 0 if reads_the_past else _write(workspace, corpus, grouped, sets, failures)
+    if done is None:
+        workspace.store.write(FEEDBACK, inputs, {}, {"failures": len(failures)})
+    detail = f"{new:,} of {len(failures):,} failures are new"
+    workspace.note(FEEDBACK, run_id[:12], "computed", time.monotonic() - started, detail)
+    return Filled(len(failures), new)
+
+
+def _failures(
+    workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet], run_id: str
+) -> list[Failure]:
+    items = {(golden.name, item.query_id): item for golden in sets for item in golden.items}
+    failures = []
+    for made in find_scores(workspace, corpus, grouped, sets):
+        columns = ["golden_set", "query_id", "engine", "failure_class"]
+        failed = [row for row in read(workspace, made, "outcomes.parquet", columns).to_pylist() if row["failure_class"]]
+        hits: dict[str, list[str]] = {}
+        for hit in read(workspace, made, "rankings.parquet", ["query_id", "rank", "tap", "path_text"]).to_pylist():
+            if hit["rank"] <= SHOWN:
+                hits.setdefault(hit["query_id"], []).append(f"{hit['tap']}::{hit['path_text']}")
+        failures += [_failure(row, items[row["golden_set"], row["query_id"]], hits, run_id) for row in failed]
+    return failures
+
+
+def _failure(row: dict[str, Any], item: GoldenItem, hits: dict[str, list[str]], run_id: str) -> Failure:
+    return Failure(
+        source="run",
+        golden_set=row["golden_set"],
+        query_id=item.query_id,
+        item_version=item.item_version,
+        engine=row["engine"],
+        run_id=run_id,
+        failure_class=row["failure_class"],
+        question=item.question,
+        shown=hits.get(item.query_id, []),
+        wanted=[*item.exemplar, *item.relevant],
+    )
+
+
+def _write(
+    workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet], failures: Sequence[Failure]
+) -> int:
+    from pipeline.golden.resolve import resolve
+    from pipeline.judgments.provenance import provenance_of
+    from pipeline.judgments.qrels import append_once
+    from pipeline.judgments.targets import Targets
+
+    entries = read(workspace, grouped, "entries.parquet")
+    targets = Targets(entries, {tap.name: str(tap.pin) for tap in corpus.taps})
+    concepts = mentioned(workspace, entries)
+    said = [row for golden in sets for row in provenance_of(resolve(golden, entries, concepts=concepts), targets)]
+    with opened_ledger(workspace) as ledger, ledger.adding("night", now()) as addition:
+        append_once(addition, said)
+        return len(enter(addition, failures))
+
+
+# --- by hand ---------------------------------------------------------------------------------------------------------
+
+
+def listed(workspace: Workspace, state: State | None = None) -> list[Entered]:
+    """Return the queue, or what of it is in a state."""
+    with opened_ledger(workspace) as ledger:
+        return [entered for entered in queue(ledger) if state in (None, entered.state)]
+
+
+def add_miss(
+    workspace: Workspace, question: str, shown: Sequence[str], wanted: Sequence[str], golden_set: str | None
+) -> Entered:
+    """Enter what a user asked and did not get. The same miss is entered once.
+
+    Raises:
+        BadInput: the question is blank, or no set is named where there are several.
+    """
+    sets = {golden.name: golden for golden in workspace.golden_sets()}
+    in_files = [name for name, golden in sets.items() if golden.path.exists()]
+    if not question.strip():
+        raise BadInput([Fault("question", "is blank", "say what was asked")])
+    if golden_set is None and len(in_files) != 1:
+        raise BadInput([Fault("--golden-set", "is missing, and there are several", f"name one of: {', '.join(sets)}")])
+    name = golden_set or in_files[0]
+    known = sets[name].items if name in sets else ()
+    same = [item for item in known if plain_question(item.question) == plain_question(question)]
+    failure = Failure(
+        source="user",
+        golden_set=name,
+        query_id=same[0].query_id if same else None,
+        item_version=same[0].item_version if same else None,
+        engine=None,
+        run_id=None,
+        failure_class=MISSED,
+        question=same[0].question if same else question.strip(),
+        shown=list(shown),
+        wanted=list(wanted),
+    )
+    with opened_ledger(workspace) as ledger:
+        with ledger.adding("feedback add", now()) as addition:
+            enter(addition, [failure])
+        return next(entered for entered in queue(ledger) if entered.failure.key == failure.key)
+
+
+def correct_failure(
+    workspace: Workspace, feedback_id: str, text: str, citations: Sequence[str], by: str, answerable: bool = True
+) -> Entered:
+    """Note what should have been answered, and where it is: entries `tap::path`, or `class:<body digest>`.
+
+    Raises:
+        BadInput: there is no such failure, nothing more happens to it, or a citation resolves to nothing.
+    """
+    targets = targets_of(workspace)
+    found = [(written, targets.find(written)) for written in citations]
+    todo = "mend it or leave it out"
+    faults = [Fault(f"--cite {written}", target, todo) for written, target in found if isinstance(target, str)]
+    if not text.strip():
+        faults.append(Fault("text", "is blank", "say what is right"))
+    if not by.strip():
+        faults.append(Fault("--by", "is blank", "say who corrects"))
+    if faults:
+        raise BadInput(faults)
+    cited = [
+        Citation(docId=target.doc_id or targets.entry_of(target.body), chunkId=target.chunk_id)
+        for _, target in found
+        if not isinstance(target, str)
+    ]
+    correction = Correction(text=text, answerable=answerable, citations=cited)
+    with opened_ledger(workspace) as ledger, ledger.adding("feedback correct", now()) as addition:
+        return correct(addition, feedback_id, correction, by)
+
+
+def reject_failure(workspace: Workspace, feedback_id: str, by: str, why: str) -> Entered:
+    """Note that a failure is none.
+
+    Raises:
+        BadInput: there is no such failure, or nothing more happens to it.
+    """
+    with opened_ledger(workspace) as ledger, ledger.adding("feedback reject", now()) as addition:
+        return end(addition, feedback_id, "rejected", by, why)
+
+
+def promote_failure(workspace: Workspace, feedback_id: str, by: str) -> Promoted:
+    """Make a permanent test of a corrected failure; the next night scores it. Doing it twice changes nothing.
+
+    Raises:
+        BadInput: there is no such failure, it has no correction, or a citation resolves to nothing; all are named.
+    """
+    sets = {golden.name: golden for golden in workspace.golden_sets()}
+    targets = targets_of(workspace)
+    with opened_ledger(workspace) as ledger:
+        find(ledger, feedback_id)  # so that a wrong id leaves no trace
+        with ledger.adding(f"feedback promote {feedback_id}", now()) as addition:
+            return promote(addition, feedback_id, by, sets, targets)

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.feedback.readiness import ReadinessRow, readiness
+from pipeline.golden.items import parse_golden_set
+from pipeline.golden.resolve import Resolved, ResolvedSet
+from pipeline.judgments.resolution import Grades, ResolvedGrade
+
+TYPES = ("simple", "set", "comparison", "multi_hop", "false_premise")
+
+
+def rows(n: int, **fixed: Any) -> list[dict[str, Any]]:
+    made = []
+    for number in range(n):
+        kind = TYPES[number % len(TYPES)]
+        row = {"queryId": f"Q{number}", "question": f"{number} " * 9, "questionType": kind, "relevant": ["x"]}
+        row["popularity"] = ("head", "torso", "tail")[number % 3]
+        if kind == "false_premise":
+            del row["relevant"]
+        made.append(row | fixed)
+    return made
+
+
+def check(
+    given: list[dict[str, Any]], grades: Grades | None = None, pools: dict[str, list[str]] | None = None
+) -> dict[str, ReadinessRow]:
+    golden = parse_golden_set(Path("set.jsonl"), "\n".join(map(json.dumps, given)).encode())
+    resolved = tuple(Resolved(item, (), False, 0, 0, bodies=(("x", "b"),)) for item in golden.items)
+    return {row.demand: row for row in readiness(ResolvedSet(golden, resolved), grades or {}, pools or {})}
+
+
+def test_a_good_set_passes_every_demand_that_is_of_itself() -> None:
+    found = check(rows(100))
+    of_itself = found.keys() - {"judged@10", "grade_0", "judge"}
+    assert {demand: found[demand].verdict for demand in of_itself} == dict.fromkeys(of_itself, "pass")
+
+
+@pytest.mark.parametrize(
+    ("given", "demand", "verdict", "value"),
+    [
+        (rows(100, questionType="simple", relevant=["x"]), "question_types", "fail", 1),
+        (rows(100, popularity="head"), "popularity", "fail", 1),
+        (rows(30), "not_answerable", "warn", 6),
+        (rows(10), "not_answerable", "fail", 2),
+        (rows(30), "clusters", "warn", 30),
+        (rows(100, cluster_id="one"), "clusters", "fail", 1),
+        (rows(100, split="regression"), "regression", "fail", 1),
+        (rows(4), "false_premise", "fail", 0),
+    ],
+)
+def test_a_demand_that_is_not_met_says_so_with_its_number(
+    given: list[dict[str, Any]], demand: str, verdict: str, value: float
+) -> None:
+    found = check(given)[demand]
+    assert (found.verdict, found.value) == (verdict, value)
+
+
+def test_judgments_are_demanded_over_what_all_engines_show() -> None:
+    pools = {"Q0": ["a", "b"], "Q1": ["a"], "Q2": [], "Q3": []}
+    one = ResolvedGrade(3, "human", "1")
+    partly = check(rows(5), {"Q0": {"a": one}, "Q1": {"a": one}}, pools)
+    assert (partly["judged@10"].verdict, partly["judged@10"].value, partly["judged@10"].ids) == ("fail", 2 / 3, ["Q0"])
+    assert partly["grade_0"].n_ids == 4
+    zero = one._replace(grade=0)
+    whole = check(
+        rows(5), {"Q0": {"a": one, "b": zero}, "Q1": {"a": zero}, "Q2": {"c": zero}, "Q3": {"c": zero}}, pools
+    )
+    assert (whole["judged@10"].verdict, whole["grade_0"].verdict) == ("pass", "pass")
+
+
+def test_an_item_without_an_answer_that_has_one_now_is_an_alarm() -> None:
+    grade = ResolvedGrade(2, "human", "1")
+    found = check(rows(5), {"Q4": {"new": grade}, "Q0": {"a": grade}})["answerable_now"]
+    assert (found.verdict, found.ids) == ("fail", ["Q4"])
+    assert check(rows(5), {"Q4": {"new": grade._replace(grade=1)}})["answerable_now"].verdict == "pass"
+
+
+def test_questions_that_are_nearly_one_are_named() -> None:
+    long = "how do I move a commit of mine to another branch without losing anything at all please"
+    given = rows(3)
+    given[0]["question"], given[2]["question"] = long, long.replace("please", "pleas")
+    assert check(given)["duplicates"].ids == ["Q0", "Q2"]

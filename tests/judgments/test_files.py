@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from pipeline.errors import BadInput
+from pipeline.judgments.files import as_jsonl, as_trec, parse_jsonl, parse_trec
+from pipeline.judgments.qrels import Judgment, Qrel
+from pipeline.judgments.resolution import resolve_qrels
+from pipeline.judgments.targets import Targets
+
+FILE = Path("qrels.jsonl")
+PIN = "a" * 40
+BODY = sha256(b"rebase").hexdigest()
+ROW = {"queryId": "Q", "chunkId": f"class:{BODY}", "grade": 2, "source": "human", "annotator": "ann"}
+
+
+@pytest.fixture
+def targets() -> Targets:
+    rows = [
+        ("o/r", b"git/SKILL.md", BODY, False),
+        ("o/r", b"a b/SKILL.md", sha256(b"other").hexdigest(), False),
+        ("o/r", b"none/SKILL.md", sha256(b"").hexdigest(), True),
+    ]
+    names = ("tap", "path", "path_text", "class_id", "body_sha256", "empty_body")
+    entries = [(tap, path, path.decode(), body, body, empty) for tap, path, body, empty in rows]
+    return Targets(pa.Table.from_pylist([dict(zip(names, entry, strict=True)) for entry in entries]), {"o/r": PIN})
+
+
+def parse(targets: Targets, *rows: object) -> list[Judgment]:
+    return parse_jsonl(FILE, "\n".join(json.dumps(row) for row in rows).encode(), targets)
+
+
+def test_a_judgment_of_content_or_of_an_entry_gets_the_digest_of_its_body(targets: Targets) -> None:
+    entry = {**ROW, "chunkId": None, "docId": f"o/r@{PIN}:git/SKILL.md"}
+    assert [judgment.judged_sha256 for judgment in parse(targets, ROW, entry)] == [BODY, BODY]
+
+
+def test_the_id_of_a_class_of_several_bodies_names_the_first_of_them() -> None:
+    bodies = sorted(sha256(text).hexdigest() for text in (b"one", b"two"))
+    place = {"tap": "o/r", "class_id": "f" * 64, "empty_body": False}
+    rows = [{**place, "path": body.encode(), "path_text": body, "body_sha256": body} for body in bodies]
+    joined = Targets(pa.Table.from_pylist(rows), {"o/r": PIN})
+    (judgment,) = parse(joined, {**ROW, "chunkId": "class:" + "f" * 64})
+    assert (judgment.judged_sha256, judgment.chunk_id) == (bodies[0], f"class:{bodies[0]}")
+
+
+def test_a_judgment_that_brings_its_digest_may_name_what_is_gone(targets: Targets) -> None:
+    gone = {**ROW, "chunkId": None, "docId": f"o/r@{'b' * 40}:git/SKILL.md", "judged_sha256": "c" * 64}
+    (judgment,) = parse(targets, gone)
+    assert judgment.judged_sha256 == "c" * 64
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"grade": 4}, "line 2 grade"),
+        ({"grade": True}, "line 2 grade"),
+        ({"source": "robot"}, "line 2 source"),
+        ({"annotator": None}, "line 2 annotator: is missing where the source is `human`"),
+        ({"source": "provenance"}, "line 2 annotator: stands where the source is `provenance`"),
+        ({"source": "llm", "annotator": None}, "line 2 judge_model: is missing"),
+        ({"verdict_id": "v"}, "line 2 verdict_id"),
+        ({"chunkId": None}, "line 2 docId: is missing"),
+        ({"chunkId": "class:" + "0" * 64}, "line 2 chunkId: .*no entry has this body"),
+        ({"chunkId": "class:" + sha256(b"").hexdigest()}, "line 2 chunkId: .*no entry has this body"),
+        ({"chunkId": None, "docId": f"o/x@{PIN}:git/SKILL.md"}, "no tap is called 'o/x'"),
+        ({"chunkId": None, "docId": f"o/r@{'b' * 40}:git/SKILL.md"}, "another commit than the corpus"),
+        ({"judged_sha256": "c" * 64}, "line 2 judged_sha256"),
+        ({"colour": 1}, "line 2 colour: unknown field"),
+    ],
+)
+def test_a_wrong_row_is_refused_with_line_and_field(targets: Targets, change: dict[str, object], says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        parse(targets, ROW, {**ROW, **change})
+
+
+def test_all_wrong_rows_are_named_at_once(targets: Targets) -> None:
+    with pytest.raises(BadInput) as caught:
+        parse(targets, {**ROW, "grade": 9}, ROW, {**ROW, "annotator": None})
+    assert [fault.where for fault in caught.value.faults] == [
+        "qrels.jsonl line 1 grade",
+        "qrels.jsonl line 3 annotator",
+    ]
+
+
+def qrel(judgment: Judgment, seq: int = 1) -> Qrel:
+    given_by_us = {"id": "0" * 26, "seq": seq, "created_at": "2026-07-01T00:00:00.000Z", "position": 1}
+    return Qrel.model_validate({**judgment.model_dump(), **given_by_us})
+
+
+def test_what_is_exported_as_json_lines_is_imported_the_same(targets: Targets) -> None:
+    by_judge = {**ROW, "source": "llm", "annotator": None, "judge_model": "m", "prompt_version": "1"}
+    judgments = parse(targets, ROW, by_judge)
+    lines = "\n".join(as_jsonl(map(qrel, judgments)))
+    assert parse_jsonl(FILE, lines.encode(), targets) == judgments
+
+
+def test_what_is_exported_as_trec_is_imported_with_its_grades(targets: Targets) -> None:
+    resolution = resolve_qrels(map(qrel, parse(targets, ROW)), targets.class_of)
+    text = "\n".join(as_trec(resolution.grades))
+    assert text == f"Q 0 class:{BODY} 2"
+    assert [
+        (read.query_id, read.judged_sha256, read.grade, read.annotator)
+        for read in parse_trec(Path("x.qrels"), text.encode(), targets, "human", "bob")
+    ] == [("Q", BODY, 2, "bob")]
+
+
+def test_trec_documents_may_be_entries_and_faults_name_the_line(targets: Targets) -> None:
+    good = f"Q 0 o/r::git/SKILL.md 1\nQ 0 o/r@{PIN}:a%20b/SKILL.md 3\n".encode()
+    read = parse_trec(Path("x.qrels"), good, targets, "provenance", None)
+    assert [judgment.doc_id for judgment in read] == [f"o/r@{PIN}:git/SKILL.md", f"o/r@{PIN}:a b/SKILL.md"]
+    with pytest.raises(BadInput) as caught:
+        parse_trec(Path("x.qrels"), b"Q 0 o/r::git/SKILL.md -1\nQ o/r 1\nQ 0 nowhere 1", targets, "human", "bob")
+    assert [fault.where for fault in caught.value.faults] == [
+        "x.qrels line 1 grade",
+        "x.qrels line 2",
+        "x.qrels line 3 document",
+    ]

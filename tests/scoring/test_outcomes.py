@@ -1,0 +1,116 @@
+"""What is expected of items, and kinds of failure: the worked examples E18 and E19, and single cases."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.golden.assertions import Assertion, Check
+from pipeline.golden.items import parse_golden_set
+from pipeline.golden.resolve import Resolved
+from pipeline.scoring.expectations import Held, Listed, concepts_found, evaluate, holds, visible
+from pipeline.scoring.failures import Case, failure_class
+from pipeline.scoring.measures import Undefined
+
+HITS = [Listed("a", "git", 10), Listed("b", "pdf", 10), Listed("c", "csv", 10)]
+
+
+@pytest.fixture
+def resolved() -> Resolved:
+    (item,) = parse_golden_set(Path("set.jsonl"), b'{"question": "q", "relevant": ["git"]}').items
+    places = {"o/r::b": frozenset({"b"}), "o/r::z": frozenset({"z"})}
+    return Resolved(item, (), False, 0, 0, places=places, concepts={"b": frozenset({"paper"})})
+
+
+@pytest.mark.parametrize(
+    ("kind", "arg", "k", "expected"),
+    [
+        ("class_in_top_k", "o/r::b", 2, True),
+        ("class_in_top_k", "o/r::b", 1, False),
+        ("class_in_top_k", "o/r::z", None, False),
+        ("name_in_top_k", "csv", 3, True),
+        ("name_in_top_k", "csv", 2, False),
+        ("concept_in_top_k", "paper", None, True),
+        ("concept_in_top_k", "paper", 1, False),
+        ("not_in_top_k", "o/r::b", 1, True),
+        ("not_in_top_k", "o/r::b", 2, False),
+        ("not_in_top_k", "pdf", 2, False),
+        ("not_in_top_k", "paper", 2, False),
+        ("not_in_top_k", "csv", 2, True),
+        ("abstain", None, None, False),
+    ],
+)
+def test_a_check_looks_at_the_first_hits(resolved: Resolved, kind: Any, arg: str, k: int, expected: bool) -> None:
+    assert holds(Check(type=kind, arg=arg, k=k), resolved, HITS, abstained=False) == expected
+
+
+def test_an_assertion_without_a_check_is_not_evaluated(resolved: Resolved) -> None:
+    held = evaluate([Assertion(kind="must", text="t", conceptId=None)], resolved, HITS, abstained=False)
+    assert (held.must, held.not_evaluated) == ((), 1)
+    assert isinstance(held.must_pass, Undefined)
+
+
+def test_a_hit_is_visible_while_the_list_of_the_host_has_room() -> None:
+    assert visible(HITS, [False, True, False], budget=20) == 1
+    assert visible(HITS, [False, True, False], budget=19) == 0
+    assert visible(HITS, [False, False, False]) == 0
+    assert visible([], []) == 0
+
+
+def test_a_first_hit_that_nobody_judged_is_not_wrong() -> None:
+    assert failure_class(Case(True, True, ["x", "right"], {"right": 3})) is None
+    assert failure_class(Case(True, True, ["x", "right"], {"right": 3, "x": 1})) == "rank_error"
+    assert failure_class(Case(True, True, ["x", "right"], {"right": 3}, ["x"])) == "conflict_mishandled"
+    assert failure_class(Case(True, True, ["x", "right"], {"right": 3, "x": 2}, ["x"])) is None
+    assert failure_class(Case(True, False, [], {"right": 3})) == "retrieval_miss"
+
+
+@pytest.fixture(scope="module")
+def worked(corpora: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((corpora.parent / "worked_examples.json").read_text("utf-8"))["examples"]
+    return found
+
+
+def close(value: float) -> Any:
+    return pytest.approx(value, abs=1e-9, rel=0)
+
+
+@pytest.mark.corpora
+def test_assertions_and_concepts_of_the_worked_example(worked: dict[str, Any]) -> None:
+    given, expected = (worked["E18_assertions_and_concepts"][part] for part in ("input", "expected"))
+    passed = {
+        kind: tuple(each["pass"] for each in given["assertions"] if each["kind"] == kind) for kind in ("must", "should")
+    }
+    held = Held(passed["must"], passed["should"], 0)
+    assert held.must_rate == close(expected["must_pass_rate"])
+    assert held.should_rate == close(expected["should_pass_rate"])
+    assert held.must_pass == float(expected["item_pass(all must)"])
+    assert held.weighted == close(expected["weighted_score(must=1,should=0.5)"])
+    found = concepts_found(given["golden_concepts"], given["detected"])
+    assert found.required_recall == close(expected["required_concept_recall"])
+    assert found.acceptable_recall == close(expected["acceptable_concept_recall"])
+    assert list(found.irrelevant) == expected["irrelevant_concepts_pulled"]
+    assert list(found.unlabelled) == expected["unlabelled_concepts"]
+    assert found.precision == close(expected["concept_precision_over_labelled"])
+
+
+@pytest.mark.corpora
+def test_kinds_of_failure_of_the_worked_example(worked: dict[str, Any]) -> None:
+    example = worked["E19_failure_class"]
+    found = {
+        case["queryId"]: failure_class(
+            Case(
+                case["answerable"],
+                case["answered"],
+                case["ranking"],
+                case["resolved_grades"],
+                case.get("homonyms_of_required", ()),
+            ),
+            case["k"],
+        )
+        for case in example["input"]["cases"]
+    }
+    assert found == example["expected"]

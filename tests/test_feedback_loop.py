@@ -1,0 +1,105 @@
+"""The whole loop: a run, a failure, its correction, promotion, and the next run in which it is a scored test."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.conftest import Ended, feed_bytes
+
+pytestmark = pytest.mark.slow
+
+Assay = Callable[..., Ended]
+
+
+def published(store: Path, run: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = pq.read_table(Path(run["feed"]) / f"{name}.parquet").to_pylist()
+    return rows
+
+
+def test_a_failure_becomes_a_permanent_test(stored: Path, examples: Path, assay: Assay) -> None:
+    options = ["--config", examples / "config" / "assay.toml", "--store", stored, "--json"]
+    first = assay("run", *options).json
+    failed = {
+        row["query_id"]: row["failure_class"]
+        for row in published(stored, first, "outcomes")
+        if row["failure_class"] is not None
+    }
+    queue = assay("feedback", "list", *options).json
+    assert {row["failure"]["query_id"]: row["failure"]["failure_class"] for row in queue} == failed
+    missed = next(row for row in queue if row["failure"]["wanted"] and "::" in row["failure"]["wanted"][0])
+    query_id, exemplar = missed["failure"]["query_id"], missed["failure"]["wanted"][0]
+
+    assert "has no correction" in assay("feedback", "promote", missed["id"], "--by", "kim", *options).err
+    wrong = assay("feedback", "correct", missed["id"], "this", "--cite", "no/tap::x", "--by", "kim", *options)
+    assert (wrong.exit_code, "no tap is called" in wrong.err) == (2, True)
+    assay("feedback", "correct", missed["id"], "this", "--cite", exemplar, "--by", "kim", *options)
+    done = assay("feedback", "promote", missed["id"][-8:], "--by", "kim", *options).json
+    assert (done["golden_set"], done["query_id"], done["new"]) == ("default-regression", query_id, True)
+    assert not assay("feedback", "promote", missed["id"], "--by", "kim", *options).json["new"]
+    assert assay("feedback", "list", "--state", "promoted", *options).json[0]["id"] == missed["id"]
+
+    second = assay("run", *options).json
+    assert second["run_id"] != first["run_id"]
+    scored = [row for row in published(stored, second, "outcomes") if row["golden_set"] == "default-regression"]
+    assert [(row["query_id"], row["split"]) for row in scored] == [(query_id, "regression")]
+    assert {metric["metric"]: metric["value"] for metric in scored[0]["metrics"]}["must_pass"] in (0.0, 1.0)
+    assert scored[0]["failure_class"] == missed["failure"]["failure_class"]
+    before = feed_bytes(stored)
+    assert assay("run", *options).json["run_id"] == second["run_id"]
+    assert feed_bytes(stored) == before
+
+
+def test_an_old_run_scored_again_as_of_its_position_gives_its_old_bytes(
+    stored: Path, examples: Path, assay: Assay, tmp_path: Path
+) -> None:
+    options = ["--config", examples / "config" / "assay.toml", "--store", stored, "--json"]
+    first = assay("run", *options).json
+    was = {file.name: file.read_bytes() for file in Path(first["feed"]).iterdir()}
+    outcome = next(row for row in published(stored, first, "outcomes") if row["grade"] is None and row["answerable"])
+    judged = ("qrels", "add", outcome["query_id"], f"class:{outcome['first_class']}", 2, "--annotator", "kim", *options)
+    assert assay(*judged).json["seq"] == 1
+    second = assay("run", *options).json
+    assert second["run_id"] != first["run_id"]
+    now = {row["query_id"]: row for row in published(stored, second, "outcomes")}[outcome["query_id"]]
+    assert (now["grade"], now["grade_source"], now["answer"]) == (2, "human", "acceptable")
+
+    elsewhere = ["--config", options[1], "--store", tmp_path / "other", "--ledger", stored / "ledger.sqlite", "--json"]
+    again = assay("run", "--as-of", 0, *elsewhere).json
+    assert again["run_id"] == first["run_id"]
+    assert {file.name: file.read_bytes() for file in Path(again["feed"]).iterdir()} == was
+
+
+def test_items_and_judgments_go_in_and_come_out(stored: Path, examples: Path, assay: Assay, tmp_path: Path) -> None:
+    options = ["--config", examples / "config" / "assay.toml", "--store", stored]
+    rows = tmp_path / "asked.jsonl"
+    crag = {"interaction_id": "c1", "query": "q", "question_type": "multi-hop", "answer": "i don't know"}
+    rows.write_text(json.dumps(crag) + "\n")
+    for added in (1, 0):
+        assert assay("golden", "import", "asked", rows, *options, "--json").json["added"] == added
+    out = assay("golden", "export", "asked", *options).out
+    rows.write_text(out.replace('"multi_hop"', '"set"'))
+    refused = assay("golden", "import", "asked", rows, *options)
+    assert (refused.exit_code, "line 1 queryId: 'c1' is kept, and differs" in refused.err) == (2, True)
+    in_file = assay("golden", "import", "default", rows, *options)
+    assert "never in both" in in_file.err
+    digest = assay("golden", "freeze", "asked", *options, "--json").json["digest"]
+    rows.write_text(out)
+    other = [*options[:2], "--store", stored, "--ledger", tmp_path / "other.sqlite"]
+    assay("golden", "import", "asked", rows, *other)
+    assert assay("golden", "freeze", "asked", *other, "--json").json["digest"] == digest
+
+    trec = tmp_path / "judged.qrels"
+    entry = next(iter(pq.read_table(next((stored / "feed").glob("run=*")) / "entries.parquet").to_pylist()))
+    trec.write_text(f"c1 0 {entry['tap']}::{entry['path_text']} 3\n")
+    assert "--annotator: is missing" in assay("qrels", "import", trec, "--form", "trec", *options).err
+    assert assay("qrels", "import", trec, "--form", "trec", "--annotator", "kim", *options, "--json").json == {
+        "added": 1
+    }
+    assert f"c1 0 class:{entry['class_id']} 3" in assay("qrels", "export", "--form", "trec", *options).out
+    assert '"annotator":"kim"' in assay("qrels", "export", *options).out
