@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from pipeline.cli import main
 from pipeline.falloff.attribution import taken_by_tap
 from tests.conftest import Ended, feed_bytes
+from tests.engines.sentence_models import static_model
 from tests.taps.gitforge import NEVER, Repository
 
 Assay = Callable[..., Ended]
@@ -271,3 +273,47 @@ def test_a_night_whose_curves_are_switched_off_says_so(world: World, tmp_path: P
     assert assay("run", "--config", config).exit_code == 0
     (run,) = (tmp_path / "p" / "store" / "feed").glob("run=*")
     assert "orders = 0 in the configuration switches curves off" in (run / "report.html").read_text()
+
+
+ENGINES = """
+[engines.bm25]
+[engines.dense]
+path = "model"
+[engines.both]
+kind = "hybrid"
+of = ["bm25", "dense"]
+[engines.theirs]
+kind = "run-file"
+path = "their.run"
+[engines.with-theirs]
+kind = "hybrid"
+of = ["bm25", "theirs"]
+"""
+
+
+def test_engines_of_every_kind_end_at_their_headline_or_say_why_they_have_no_curve(
+    world: World, tmp_path: Path, assay: Assay
+) -> None:
+    config = world.project(tmp_path / "p", [ANSWERS, COPIES, OTHERS], ROWS, orders=2, sizes=3)
+    config.write_text(config.read_text() + ENGINES)
+    words = [word for at in range(QUESTIONS) for word in asked(at).split()]
+    numbers = np.random.Generator(np.random.PCG64(0)).normal(size=(len(words), 16))
+    static_model(config.parent / "model", dict(zip(words, numbers.tolist(), strict=True)))
+    lines = [f"q{at} Q0 {ANSWERS}::s{at}/SKILL.md 1 1.0 theirs\n" for at in range(QUESTIONS)]
+    (config.parent / "their.run").write_text("".join(lines))
+    ended = assay("run", "--config", config, "--json")
+    assert ended.exit_code == 0, ended.err
+    tables = {
+        name: pq.read_table(Path(ended.json["feed"]) / f"{name}.parquet") for name in ("falloff", "falloff_notes")
+    }
+    ends = {
+        row["engine"]: row["value"]
+        for row in sorted(tables["falloff"].to_pylist(), key=lambda row: row["step"])
+        if (row["seed"], row["metric"], row["grading"], row["treatment"]) == (None, "recall@10", "row", "removed")
+    }
+    headline = {row["engine"]: row["values"]["recall@10"] for row in ended.json["headline"] if row["grading"] == "row"}
+    assert ends.keys() == {"bm25", "dense", "both"}
+    assert ends == pytest.approx({engine: headline[engine] for engine in ends})
+    why = {row["engine"]: row["reason"] for row in tables["falloff_notes"].to_pylist() if row["what"] == "curve"}
+    assert why.keys() == {"theirs", "with-theirs"}
+    assert "made outside" in why["theirs"] and "its source theirs has no curve" in why["with-theirs"]
