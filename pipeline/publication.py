@@ -18,6 +18,7 @@ from pipeline.reports.feed import (
     StageRow,
     TapRow,
     carried_ids,
+    is_whole,
     lineage_file,
     lineage_files,
     read_run,
@@ -101,10 +102,11 @@ def _nightly(falloff: pa.Table) -> pa.Table:
     return falloff.filter(pc.or_(kept, headline[0]))
 
 
-def publish_lineage(workspace: Workspace, before: str, after: str) -> None:
+def publish_lineage(workspace: Workspace, before: str, after: str) -> str | None:
     """Publish what became of entries and clusters between the run that was the latest and the one that will be.
 
-    A run of an earlier release, whose entries name no cluster, has no lineage to carry on.
+    Returns:
+        Why there is no lineage: the earlier run is not whole any more, or of a release whose entries name no cluster.
     """
     import pyarrow as pa
 
@@ -113,15 +115,18 @@ def publish_lineage(workspace: Workspace, before: str, after: str) -> None:
     store = workspace.store
     written = lineage_files(store)
     if written and written[-1].name.endswith(f".{before}.{after}.parquet"):
-        return  # a night that was killed got this far already
+        return None  # a night that was killed got this far already
+    if not is_whole(store, before):
+        return f"no lineage: the run {before[:12]} that came before is damaged"
     old, new = (read_run(store, run_id, ["entries"])["entries"] for run_id in (before, after))
     if not set(COLUMNS) <= set(old.column_names):
-        return
+        return f"no lineage: the run {before[:12]} that came before names no clusters"
     found = lineage(old, new, carried_ids(store, before))
     runs = {"run_before": before, "run_after": after}
     columns = {name: pa.array([run] * found.rows.num_rows, pa.string()) for name, run in runs.items()}
     table = LINEAGE.from_columns({**{name: found.rows[name] for name in found.rows.column_names}, **columns})
     store.replace(lineage_file(store, workspace.night.id, before, after), LINEAGE.to_bytes(table))
+    return None
 
 
 def _entries(workspace: Workspace, grouped: Artifact, clustered: Artifact) -> pa.Table:

@@ -183,21 +183,22 @@ def classes(workspace: Workspace, corpus: Corpus) -> Artifact:
     row a class.
     """
 
-    def make() -> Made:
+    def make() -> Told:
         import pyarrow as pa
 
         from pipeline.classes.group import CLASS_ROWS, CORPUS_ENTRIES, group
 
+        decisions = workspace.settings.cluster_decisions()
         columns = list(EntryFacts.model_fields)
         tables = [read(workspace, made, "entries.parquet", columns) for made in corpus.catalogs]
-        grouped = group(
-            pa.concat_tables(tables), workspace.settings.config.class_rule, workspace.settings.cluster_decisions()
-        )
+        grouped = group(pa.concat_tables(tables), workspace.settings.config.class_rule, decisions)
+        idle = decisions.idle(set(grouped.entries["body_sha256"].to_pylist()))
         files = {
             "entries.parquet": CORPUS_ENTRIES.to_bytes(grouped.entries),
             "classes.parquet": CLASS_ROWS.to_bytes(grouped.classes),
         }
-        return files, grouped.facts()
+        detail = f"{idle} of the decided sets and pairs of bodies are not in this corpus" if idle else None
+        return files, {**grouped.facts(), "idle_decisions": idle}, detail
 
     return workspace.once(CLASSES, corpus.digest[:12], classes_inputs(workspace, corpus), make)
 
@@ -669,16 +670,17 @@ def publish(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Seque
         put_in_feed(workspace.store, published.run_id, files)
         source = "computed"
     before = follows(workspace.store, published.run_id)
+    detail = None
     if before is not None:
         from pipeline.publication import publish_lineage
 
-        publish_lineage(workspace, before, published.run_id)
+        detail = publish_lineage(workspace, before, published.run_id)
     point_to(workspace.store, published.run_id)
     if forecast_files(workspace.store, corpus.digest):
         from pipeline.reports.forecasts import record_outcomes
 
         record_outcomes(workspace.store, corpus.digest)
-    workspace.note(FEED, published.run_id[:12], source, time.monotonic() - started)
+    workspace.note(FEED, published.run_id[:12], source, time.monotonic() - started, detail)
     workspace.night.came_out(published.run_id)
     return published
 

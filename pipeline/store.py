@@ -43,6 +43,7 @@ class Artifact(Record):
     facts: dict[str, JsonValue] = Field(description="Small results: counts, states, digests.")
     files: dict[str, str] = Field(description="SHA-256 of each file beside the manifest, by name.")
     sizes: dict[str, int] = Field(description="Size of each file in bytes, by name.")
+    seal: str = Field(description="Digest of all of the above: a manifest that was changed is none.")
 
 
 def canonical_json(value: object) -> str:
@@ -89,8 +90,8 @@ class Store:
     def find(self, stage: Stage, inputs: Mapping[str, JsonValue]) -> Artifact | None:
         """Return the manifest of what ``stage`` made from ``inputs``, or None where it was never made.
 
-        An artifact of which a file is missing or has another size, say after a power cut, is removed: it can be made
-        again from its inputs.
+        An artifact of which a file is missing or has another size, or whose manifest was changed, say after a power
+        cut, is removed: it can be made again from its inputs.
         """
         folder = self._folder(stage.name, self.key(stage, inputs))
         artifact = _whole(folder)
@@ -158,15 +159,16 @@ class Store:
         facts: Mapping[str, JsonValue],
     ) -> Artifact:
         """Keep ``files`` and ``facts`` under the key of ``stage`` and ``inputs``, all or nothing."""
-        artifact = Artifact(
-            stage=stage.name,
-            version=stage.version,
-            key=self.key(stage, inputs),
-            inputs=dict(inputs),
-            facts=dict(facts),
-            files={name: hashlib.sha256(data).hexdigest() for name, data in sorted(files.items())},
-            sizes={name: len(data) for name, data in sorted(files.items())},
-        )
+        content = {
+            "stage": stage.name,
+            "version": stage.version,
+            "key": self.key(stage, inputs),
+            "inputs": dict(inputs),
+            "facts": dict(facts),
+            "files": {name: hashlib.sha256(data).hexdigest() for name, data in sorted(files.items())},
+            "sizes": {name: len(data) for name, data in sorted(files.items())},
+        }
+        artifact = Artifact.model_validate({**content, "seal": digest(content)})
         manifest = canonical_json(artifact.model_dump()).encode("utf-8")
         self.publish({**files, "manifest.json": manifest}, self._folder(stage.name, artifact.key))
         return artifact
@@ -213,13 +215,17 @@ class Store:
 
 
 def _whole(folder: Path) -> Artifact | None:
-    """Return the manifest of an artifact; None where it, or a file, is missing or has another size."""
+    """Return the manifest of an artifact; None where it is missing, was changed or moved, or where a file is not whole.
+
+    The facts of a manifest are published as they stand, so they are sealed as the files are.
+    """
     try:
         artifact = Artifact.model_validate_json((folder / "manifest.json").read_bytes())
         whole = all((folder / name).stat().st_size == size for name, size in artifact.sizes.items())
     except (FileNotFoundError, ValidationError):
         return None
-    return artifact if whole else None
+    in_place = (artifact.stage, artifact.key) == (folder.parent.name, folder.name)
+    return artifact if whole and in_place and artifact.seal == digest(artifact.model_dump(exclude={"seal"})) else None
 
 
 def replace_file(path: Path, data: bytes) -> None:

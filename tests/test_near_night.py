@@ -160,6 +160,26 @@ def test_what_a_person_confirmed_is_one_class_and_what_they_refused_is_no_cluste
     assert (len(classes[True]), len(classes[False])) == (1, 2)
 
 
+def test_decisions_about_bodies_that_are_not_there_are_counted(stored: Path, project: Path, assay: Assay) -> None:
+    rows = [{"same": same, "bodies": [f"class:{a * 64}", f"class:{b * 64}"], "by": "kim"} for same, a, b in DECIDED]
+    (project / "config" / "clusters.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    ended = assay("run", "--config", config_of(project), "--store", stored, "--json")
+    assert details(ended)["classes"] == "2 of the decided sets and pairs of bodies are not in this corpus"
+
+
+DECIDED = ((True, "a", "b"), (False, "c", "d"))
+
+
+def test_a_damaged_earlier_run_ends_the_lineage_and_that_is_said(
+    stored: Path, project: Path, tmp_path: Path, assay: Assay
+) -> None:
+    next(stored.glob("feed/run=*/entries.parquet")).write_bytes(b"PAR1")
+    with_a_new_skill(project, tmp_path, "A body of a few words.")
+    ended = assay("run", "--config", config_of(project), "--store", stored, "--json")
+    assert details(ended)["feed"].startswith("no lineage: the run ")
+    assert lineage_files(Store(stored)) == []
+
+
 def test_wrong_decisions_end_with_2_before_any_work(tmp_path: Path, project: Path, assay: Assay) -> None:
     (project / "config" / "clusters.jsonl").write_text('{"same": true, "bodies": ["x"]}')
     ended = assay("run", "--config", config_of(project), "--store", tmp_path / "store")

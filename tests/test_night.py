@@ -238,10 +238,14 @@ def test_bad_input_goes_before_an_outage_and_all_of_it_is_told_before_any_work(
     assert not (tmp_path / "store" / "git").exists()
 
 
+@pytest.mark.parametrize("harm", ["gone", "flipped"])
 def test_a_published_run_that_lost_a_table_is_published_again(
-    stored: Path, examples: Path, finished: Path, assay: Assay
+    stored: Path, examples: Path, finished: Path, assay: Assay, harm: str
 ) -> None:
-    next(stored.glob("feed/run=*/metrics.parquet")).unlink()
+    table = next(stored.glob("feed/run=*/metrics.parquet"))
+    data = bytearray(table.read_bytes())
+    data[300] ^= 1
+    table.unlink() if harm == "gone" else table.write_bytes(data)
     ended = assay("run", "--config", config_of(examples), "--store", stored)
     assert ended.exit_code == 0
     assert feed_bytes(stored) == feed_bytes(finished)

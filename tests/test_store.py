@@ -21,6 +21,9 @@ from pipeline.errors import MissingArtifact, Unsound
 from pipeline.store import Stage, Store, canonical_json, digest, replace_file
 
 STAGE = Stage("demo", 1)
+INPUTS: dict[str, JsonValue] = {"number": 1}
+FILES = {"file": b"text"}
+FACTS: dict[str, JsonValue] = {"hit@1": 0.5, "name": "a"}
 
 
 def test_what_was_written_is_found_again(tmp_path: Path) -> None:
@@ -150,6 +153,34 @@ def test_an_artifact_that_is_not_whole_is_made_again(tmp_path: Path, harm: str) 
     assert store.find(STAGE, {}) is None
     made = store.write(STAGE, {}, {"file": b"text"}, {})
     assert store.read(made, "file") == b"text"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"hit@1":0.5', '"hit@1":0.1'),
+        ('"name":"a"', '"name":"b"'),
+        ('"version":1', '"version":2'),
+        ('"key":"', '"key":"0'),
+    ],
+)
+def test_a_manifest_that_was_changed_is_none_and_is_made_anew(tmp_path: Path, old: str, new: str) -> None:
+    store = Store(tmp_path)
+    made = store.write(STAGE, INPUTS, FILES, FACTS)
+    manifest = store.path(made, "manifest.json")
+    text = manifest.read_text()
+    assert text.count(old) == 1
+    manifest.write_text(text.replace(old, new))
+    assert store.find(STAGE, INPUTS) is None and not list(store.stored(STAGE))
+    assert store.write(STAGE, INPUTS, FILES, FACTS) == store.find(STAGE, INPUTS) == made
+
+
+def test_an_artifact_that_was_moved_to_another_key_is_none(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    made = store.write(STAGE, INPUTS, FILES, FACTS)
+    other: dict[str, JsonValue] = {"other": 1}
+    store.path(made, "").rename(store.root / "store" / STAGE.name / Store.key(STAGE, other))
+    assert store.find(STAGE, other) is None
 
 
 def test_bytes_that_changed_are_told_and_discarded_so_that_the_next_run_makes_them_again(tmp_path: Path) -> None:

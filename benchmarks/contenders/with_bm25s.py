@@ -71,6 +71,22 @@ def falloff() -> Ready:
     return ready
 
 
+def rebuilt() -> Ready:
+    """Nested subsets, each from its texts anew."""
+    ranker = _compiled()
+
+    def ready(entries: Entries) -> Work:
+        def work() -> Shown:
+            best: list[list[int]] = []
+            for size in subsets(len(entries.texts)):
+                best = _best(ranker, *_cut(entries._replace(texts=entries.texts[:size])))
+            return lambda: best
+
+        return work
+
+    return ready
+
+
 def again() -> Ready:
     """The subsets of another order, from texts that are cut already."""
     ranker = _compiled()
@@ -113,6 +129,6 @@ def _best(ranker: Any, ids: list[list[int]], vocabulary: dict[str, int], asked: 
 
 if __name__ == "__main__":
     main(
-        {"function": function, "tokenizer": tokenizer, "falloff": falloff, "again": again},
+        {"function": function, "tokenizer": tokenizer, "falloff": falloff, "rebuilt": rebuilt, "again": again},
         ["bm25s", "numba", "numpy"],
     )

@@ -44,6 +44,23 @@ def falloff() -> Ready:
     return ready
 
 
+def rebuilt() -> Ready:
+    """Nested subsets, each from its texts anew."""
+    cut = _cut()
+
+    def ready(entries: Entries) -> Work:
+        def work() -> Shown:
+            asked = [cut(query) for query in entries.queries]
+            best: list[list[int]] = []
+            for size in subsets(len(entries.texts)):
+                best = _best([cut(text) for text in entries.texts[:size]], asked)
+            return lambda: best
+
+        return work
+
+    return ready
+
+
 def again() -> Ready:
     """The subsets of another order, from texts that are cut already."""
     cut = _cut()
@@ -94,4 +111,6 @@ def _ranking(cut: Cut) -> Ready:
 
 
 if __name__ == "__main__":
-    main({"words": words, "split": split, "falloff": falloff, "again": again}, ["rank-bm25", "numpy"])
+    main(
+        {"words": words, "split": split, "falloff": falloff, "rebuilt": rebuilt, "again": again}, ["rank-bm25", "numpy"]
+    )

@@ -1,7 +1,8 @@
 """Checks of the night: what other programs make of a sample of today's text, held against what we make of it.
 
-``peers`` is the list of checks; ``okapi`` holds scores against those of another package. A check that fails stops the
-night before anything is published. ``known`` is a measure, of entries that are asked for by name; it stops nothing.
+``peers`` is the list of checks; ``okapi`` holds scores and ``minhash`` signatures against other packages. A check that
+fails stops the night before anything is published. ``known`` is a measure, of entries that are asked for by name; it
+stops nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pipeline.store import Stage
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CHECKS = Stage("checks", 1)
+CHECKS = Stage("checks", 2)
 
 
 class CheckRow(Record):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import JsonValue
 
-from pipeline.checks import CheckRow, Outcome, Sample, okapi
+from pipeline.checks import CheckRow, Outcome, Sample, minhash, okapi
 from pipeline.engines import Engine
 from pipeline.errors import CheckFailed
 
@@ -34,6 +34,7 @@ class Check(NamedTuple):
 
 CHECKS_MADE: dict[str, Check] = {
     "okapi-scores": Check("rank-bm25", okapi.inputs, okapi.outcomes),
+    "signatures": Check("datasketch", minhash.inputs, minhash.outcomes),
 }
 """Every check, by name."""
 

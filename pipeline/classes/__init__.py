@@ -14,7 +14,7 @@ from pipeline.store import Stage
 
 SIGN = Stage("signatures", 1)
 """MinHash signatures of bodies that no earlier output holds. Key inputs: the scheme and the bodies."""
-CLUSTER = Stage("clusters", 2)
+CLUSTER = Stage("clusters", 3)
 """Near-duplicate clusters and template families. Key inputs: the corpus, the scheme, thresholds, what is refused."""
 
 

@@ -40,7 +40,8 @@ class NearDuplicateCluster(Record):
     cluster_id: str = Field(description="Digest of the sorted digests of its bodies.")
     reading: Reading = Field(
         description="copies; family: different names, and what differs are names or slots of a template; vetoed: "
-        "confusable names. Only copies may become one skill, and none before a person has confirmed it."
+        "confusable names, or two bodies that a person refused. Only copies may become one skill, once a person has "
+        "confirmed it."
     )
     bodies: int = Field(description="Distinct bodies.")
     entries: int = Field(description="Entries that have one of them.")
@@ -207,7 +208,11 @@ def near_duplicates(
     groups = groups_of(linked.labels)
     clustered = [row for rows in groups for row in rows.tolist()]
     holders = dict(zip(clustered, known.of(clustered), strict=True))
-    found = [_Cluster.of(rows.tolist(), bodies, known, holders, linked, options.threshold) for rows in groups]
+    parted = {row for pair in refused.tolist() if linked.labels[pair[0]] == linked.labels[pair[1]] for row in pair}
+    found = [
+        _Cluster.of(rows, bodies, known, holders, linked, options.threshold, refused=not parted.isdisjoint(rows))
+        for rows in (group.tolist() for group in groups)
+    ]
     unverified = groups_of(linked.groups)
     return NearDuplicates(
         clusters=CLUSTERS.from_rows(each.cluster for each in found),
@@ -268,6 +273,8 @@ class _Cluster(NamedTuple):
         held_by: Mapping[int, Holders],
         linked: Linked,
         threshold: float,
+        *,
+        refused: bool,
     ) -> _Cluster:
         from pipeline.classes.differences import Member, template_of
 
@@ -284,7 +291,7 @@ class _Cluster(NamedTuple):
         lowest = linked.lowest[rows[0]]
         cluster = NearDuplicateCluster(
             cluster_id=group_id(digests.values()),
-            reading="family" if template.is_family else "vetoed" if vetoes else "copies",
+            reading="family" if template.is_family else "vetoed" if vetoes or refused else "copies",
             bodies=len(digests),
             entries=len(slugs),
             taps=len(frozenset().union(*(each.taps for each in holders.values()))),

@@ -7,7 +7,7 @@ joined by the similarity of two of its members. Bodies are named by digest, so a
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -60,6 +60,10 @@ class ClusterDecisions:
     def confirmed_digest(self) -> str:
         """Digest of what is confirmed: all that identity depends on."""
         return digest([list(bodies) for bodies in self.confirmed])
+
+    def idle(self, bodies: Set[str]) -> int:
+        """Return how many confirmed sets and refused pairs have fewer than two of their bodies among ``bodies``."""
+        return sum(len(bodies & {*decided}) < 2 for decided in [*self.confirmed, *self.refused])
 
     def class_of_body(self) -> dict[str, str]:
         """Return the digest by which each confirmed body goes: the same for all of one set."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-CLASSES = Stage("classes", 1)
+CLASSES = Stage("classes", 2)
 
 MirrorKind = Literal["intra_tap", "cross_tap"]
 

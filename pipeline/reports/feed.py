@@ -6,6 +6,7 @@ circumstance: when it ran, how long, what was fetched. Readers glob ``run=*/`` a
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import secrets
@@ -26,7 +27,7 @@ from pipeline.taps.snapshot import TapState
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FEED = Stage("feed", 10)
+FEED = Stage("feed", 11)
 """Version of the published form: tables, page and charts."""
 
 StepSource = Literal["computed", "fetched", "store"]
@@ -66,7 +67,9 @@ class NearDuplicateFacts(Record):
     clusters: int = Field(description="Near-duplicate clusters, joined by verified similarity.")
     clusters_copies: int = Field(description="Those read as copies of one skill.")
     clusters_family: int = Field(description="Those read as template families.")
-    clusters_vetoed: int = Field(description="Those with confusable names, which only a person may join.")
+    clusters_vetoed: int = Field(
+        description="Those with confusable names, or with a pair that a person refused: only a person may join them."
+    )
     clusters_chained: int = Field(description="Those of which two bodies are below the threshold.")
     bodies: int = Field(description="Distinct bodies in clusters.")
     entries: int = Field(description="Entries that have one of them.")
@@ -433,6 +436,10 @@ def run_id_of(identity: Mapping[str, JsonValue]) -> str:
     return digest(dict(identity))
 
 
+LISTED = "sha256.json"
+"""The file of a published run that names its other files, with the SHA-256 of each."""
+
+
 def publish(store: Store, run_id: str, files: Mapping[str, bytes]) -> Path:
     """Publish a run by one rename of its folder; return the folder. ``latest.json`` does not name it yet.
 
@@ -445,21 +452,25 @@ def publish_folder(store: Store, folder: Path, files: Mapping[str, bytes]) -> Pa
     """Publish a folder of the feed by one rename; one that is there and not whole is replaced."""
     if folder.exists() and not is_whole_folder(folder):
         store.discard(folder)
-    sizes = {name: len(data) for name, data in sorted(files.items())}
-    store.publish({**files, "sizes.json": canonical_json(sizes).encode("utf-8")}, folder)
+    store.publish({**files, LISTED: _listed(files)}, folder)
     return folder
 
 
+def _listed(files: Mapping[str, bytes]) -> bytes:
+    digests = {name: hashlib.sha256(data).hexdigest() for name, data in sorted(files.items())}
+    return canonical_json(digests).encode("utf-8")
+
+
 def is_whole(store: Store, run_id: str) -> bool:
-    """Say whether the run is published with every file that it had, each of the size that it had."""
+    """Say whether the run is published with every file that it had, each with the bytes that it had."""
     return is_whole_folder(run_folder(store, run_id))
 
 
 def is_whole_folder(folder: Path) -> bool:
-    """Say whether a folder of the feed holds every file that it was published with, each of the size that it had."""
+    """Say whether a folder of the feed holds every file that it was published with, byte for byte."""
     try:
-        sizes = json.loads((folder / "sizes.json").read_bytes())
-        return all((folder / name).stat().st_size == size for name, size in sizes.items())
+        listed = (folder / LISTED).read_bytes()
+        return _listed({name: (folder / name).read_bytes() for name in json.loads(listed)}) == listed
     except (FileNotFoundError, ValueError):
         return False
 
@@ -480,7 +491,7 @@ def follows(store: Store, run_id: str) -> str | None:
         latest = Latest.model_validate_json((store.feed / "latest.json").read_bytes()).run_id
     except (FileNotFoundError, ValueError):
         return None
-    return latest if latest != run_id and is_whole(store, latest) else None
+    return latest if latest != run_id else None
 
 
 def lineage_files(store: Store, run_id: str = "*") -> list[Path]:

@@ -575,7 +575,8 @@ def _clusters_in_words(facts: NearDuplicateFacts) -> str:
     return (
         f"{counted(facts.bodies, 'distinct body')} of {counted(facts.entries, 'entry')} form "
         f"{counted(facts.clusters, 'cluster')}: {facts.clusters_copies:,} read as copies of one skill, "
-        f"{facts.clusters_family:,} as template families, {facts.clusters_vetoed:,} with names too alike to tell; "
+        f"{facts.clusters_family:,} as template families, {facts.clusters_vetoed:,} with names too alike to tell, or a "
+        f"pair that a person refused; "
         f"{facts.clusters_chained:,} joined in part through others."
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.checks import CheckRow, Sample, okapi
+from pipeline.checks import CheckRow, Sample, minhash, okapi
 from pipeline.checks.peers import check_all
 from pipeline.checks.sampling import drawn
 from pipeline.engines import Engine, Query
@@ -52,10 +52,29 @@ class WrongK1(Okapi):
 
 
 @settings(deadline=None, max_examples=30)
+@given(corpora)
+def test_signatures_of_any_bodies_pass(entries: list[Document]) -> None:
+    row = only(sample(entries), {}, "signatures")
+    assert row.passed in (True, None) and (row.passed is None) == (row.values == 0)
+
+
+def test_a_signature_that_differs_is_refused_with_its_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    def off_by_one(bodies: list[str]) -> np.ndarray[tuple[int, int], np.dtype[np.uint32]]:
+        signed = by_peer(bodies)
+        signed[1, 5] += 1
+        return signed
+
+    by_peer = minhash._theirs
+    monkeypatch.setattr(minhash, "_theirs", off_by_one)
+    with pytest.raises(CheckFailed, match=r"the signature of acme/0::1.md differs; .* find out whether datasketch"):
+        check_all(sample(ENTRIES), {})
+
+
+@settings(deadline=None, max_examples=30)
 @given(corpora, st.lists(queries, max_size=3), st.sampled_from(["unicode", "ascii"]), st.integers(0, 2))
 def test_scores_of_any_entries_pass(entries: list[Document], asked: list[str], tokenizer: str, weight: int) -> None:
     engine = Okapi(OkapiOptions.model_validate({"tokenizer": tokenizer, "body_weight": weight}))
-    (row,) = check_all(sample(entries, *asked), {"bm25-okapi": engine})
+    row = only(sample(entries, *asked), {"bm25-okapi": engine})
     assert row.passed in (True, None)
     assert (row.worst_difference is None) == (row.values == 0) == (row.passed is None)
 
@@ -75,8 +94,8 @@ def test_a_score_that_is_no_number_is_refused(monkeypatch: pytest.MonkeyPatch) -
         check_all(sample(ENTRIES, "gamma"), {"bm25-okapi": Okapi(OkapiOptions())})
 
 
-def only(sample: Sample, engines: dict[str, Engine]) -> CheckRow:
-    (row,) = check_all(sample, engines)
+def only(sample: Sample, engines: Mapping[str, Engine], check: str = "okapi-scores") -> CheckRow:
+    (row,) = [row for row in check_all(sample, engines) if row.check == check]
     return row
 
 
@@ -89,7 +108,9 @@ def test_without_an_engine_of_the_kind_the_index_of_bm25_is_checked() -> None:
     assert (row.subject, row.entries, row.values, row.passed) == ("index of mine", 3, 3, True)
     assert okapi.subjects(engines)["index of mine"].options.tokenizer == "ascii"
     assert okapi.subjects({**engines, "o": Okapi(OkapiOptions())}).keys() == {"o"}
-    assert check_all(sample(ENTRIES, "gamma"), {"metadata": engines["metadata"]}) == []
+    assert [row.check for row in check_all(sample(ENTRIES, "gamma"), {"metadata": engines["metadata"]})] == [
+        "signatures"
+    ]
 
 
 def test_what_the_package_has_no_number_for_is_told_and_not_passed() -> None:
@@ -143,7 +164,8 @@ def test_a_night_in_which_a_check_fails_publishes_nothing_and_is_checked_again(
 
 def test_the_outcome_is_published_and_shown(finished: Path, stored: Path, examples: Path, assay: Assay) -> None:
     (run,) = (finished / "feed").glob("run=*")
-    (row,) = pq.read_table(run / "checks.parquet").to_pylist()
+    row, signatures = pq.read_table(run / "checks.parquet").to_pylist()
+    assert (signatures["check"], signatures["passed"], signatures["values"]) == ("signatures", True, 40 * 128)
     assert (row["check"], row["subject"], row["passed"]) == ("okapi-scores", "index of bm25", True)
     assert row["entries"] == 200 and row["values"] == 200 * 32 and row["worst_difference"] < 1e-9
     assert row["peer"] in (run / "report.html").read_text()

@@ -64,6 +64,12 @@ def test_a_refused_pair_is_not_joined_by_its_own_similarity(
     assert found(names, *refused)[0] == clusters
 
 
+def test_a_cluster_with_a_refused_pair_inside_is_never_read_as_one_skill() -> None:
+    assert found("abcz")[1].clusters["reading"].to_pylist() == ["copies"]
+    assert found("abcz", "ab")[1].clusters["reading"].to_pylist() == ["vetoed"]
+    assert found("abcz", "az")[1].clusters["reading"].to_pylist() == ["copies"]
+
+
 def test_a_refused_pair_is_no_open_question_and_no_error_of_the_candidates() -> None:
     _, made, astray = found("abcz", "ab", "ac", "bc")
     assert made.pairs.num_rows == 0
