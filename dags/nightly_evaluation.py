@@ -134,6 +134,15 @@ def nightly_evaluation() -> None:
         get_current_context()["engine"] = engine  # type: ignore[typeddict-unknown-key]
         return orchestration.evaluate(get_current_context(), night, engine)
 
+    @task(
+        trigger_rule="none_failed",
+        doc_md="Draws how scores fall as taps join those with the answers. By hand: `assay run`, or `assay study`.",
+    )
+    def falloff(night: str) -> list[str]:
+        from pipeline import orchestration
+
+        return orchestration.falloff(get_current_context(), night)
+
     @task(trigger_rule="none_failed", doc_md="Enters failures into the queue. By hand: `assay feedback fill`.")
     def feedback(night: str) -> None:
         from pipeline import orchestration
@@ -173,13 +182,14 @@ def nightly_evaluation() -> None:
     joined = clusters(night)
     engines = resolve(night)
     scored = evaluate.partial(night=night).expand(engine=engines)
+    fallen = falloff(night)
     queued = feedback(night)
     checked = checks(night)
     published = publish(night)
     taken >> whole >> grouped >> engines
     whole >> shards
     signed >> joined >> engines
-    scored >> checked >> queued >> published >> close_night(night)
+    scored >> fallen >> checked >> queued >> published >> close_night(night)
 
 
 nightly = nightly_evaluation()

@@ -23,11 +23,15 @@ from pipeline.errors import BadInput, Fault, Unsound
 from pipeline.explain import explain as find_explanation
 from pipeline.export import export as write_export
 from pipeline.feedback.queue import State
+from pipeline.forecast import forecast as make_forecast
 from pipeline.importing import import_taps
 from pipeline.refresh import refresh
 from pipeline.relock import relock
 from pipeline.reports.feed import Night, NightRow
 from pipeline.reports.reading import counted
+from pipeline.study import By as OrderedBy
+from pipeline.study import StudyOptions
+from pipeline.study import study as make_study
 from pipeline.taps.snapshot import verdict
 from pipeline.terminal import (
     Watch,
@@ -40,6 +44,7 @@ from pipeline.terminal import (
     show_duplicates,
     show_exact,
     show_explained,
+    show_forecast,
     show_group,
     show_headline,
     show_line,
@@ -47,6 +52,7 @@ from pipeline.terminal import (
     show_not_run,
     show_proposal,
     show_rows,
+    show_study,
     show_taps,
     told_in_lines,
 )
@@ -106,6 +112,8 @@ class Options:
     concepts: Annotated[str | None, _help("concepts")] = None
     as_of: Annotated[int | None, _help("as_of")] = None
     near_threshold: Annotated[float | None, _help("near_threshold")] = None
+    orders: Annotated[int | None, _help("orders")] = None
+    sizes: Annotated[int | None, _help("sizes")] = None
     max_file_bytes: Annotated[int | None, _help("max_file_bytes")] = None
     engines: Annotated[
         dict[str, dict[str, str]] | None,
@@ -326,6 +334,65 @@ def checks(*, options: Options = Options()) -> None:
         "known_items": [row.model_dump(exclude={"misses"}) for row in known],
     }
     _print(options, machine, lambda: show_checks(checked, known))
+
+
+@app.command
+def study(
+    *,
+    by: Annotated[
+        tuple[OrderedBy, ...],
+        Parameter(
+            help="In what orders the catalogue grows, given once or several times: taps at random, by the date of "
+            "their pinned commit, by size, the worst confuser first; or single entries, which is another regime."
+        ),
+    ] = ("random",),
+    include: Annotated[
+        tuple[str, ...], Parameter(help="Taps that join the targets; all unless named.", negative=())
+    ] = (),
+    exclude: Annotated[tuple[str, ...], Parameter(help="Taps that do not join.", negative=())] = (),
+    engine: Annotated[tuple[str, ...], Parameter(help="Engines; all that run unless named.", negative=())] = (),
+    seed: Annotated[int, Parameter(help="First seed of drawn orders, and seed of the draws of clusters.")] = 0,
+    options: Options = Options(),
+) -> None:
+    """Study how the scores fall as the catalogue grows: curves with bands, published with a page of their own.
+
+    Example: assay study --orders 20 --sizes 12 --by random --by harm
+    """
+    asked = StudyOptions(by, include, exclude, engine, seed)
+    with _opened(options) as workspace:
+        studied = make_study(workspace, asked)
+    machine = {
+        **studied.row.model_dump(exclude={"configuration"}),
+        "folder": str(studied.folder),
+        "said": [each._asdict() for each in studied.growth.said],
+        "not_drawn": list(studied.growth.not_drawn),
+    }
+    _print(options, machine, lambda: show_study(studied))
+
+
+@app.command
+def forecast(
+    tap: Annotated[str, Parameter(name="URL@PIN", help="Repository, and full id of a commit: URL@PIN.")],
+    *,
+    name: Annotated[
+        str | None, Parameter(help="What the tap would be called, as owner/repo; the end of its URL unless given.")
+    ] = None,
+    options: Options = Options(),
+) -> None:
+    """Say what a tap would do to the measures if it were admitted. The tap list stays as it is.
+
+    Example: assay forecast ../new-registry.git@0123456789abcdef0123456789abcdef01234567
+    """
+    with _opened(options) as workspace:
+        made = make_forecast(workspace, tap, name)
+    machine = {
+        "tap": made.tap.name,
+        "pin": made.tap.pin,
+        "file": None if made.path is None else str(made.path),
+        "forecasts": [row.model_dump() for row in made.rows],
+        "not_made": list(made.not_made),
+    }
+    _print(options, machine, lambda: show_forecast(made))
 
 
 @app.command(name="worksheet")

@@ -60,6 +60,12 @@ class Config(Record):
     near_threshold: Similarity = Field(
         default=0.8, description="Jaccard similarity of word 5-grams from which two bodies are near-duplicates."
     )
+    orders: Annotated[int, Field(ge=0, le=1000)] = Field(
+        default=20, description="Falloff: orders that are drawn in which taps join the targets; 0 draws no curve."
+    )
+    sizes: Annotated[int, Field(ge=2, le=1000)] = Field(
+        default=12, description="Falloff: sizes at which a curve is measured, from the targets to the whole corpus."
+    )
     max_file_bytes: PositiveInt = Field(default=1024 * 1024, description="Larger files are passed over, and counted.")
     engines: dict[str, dict[str, JsonValue]] = Field(
         default={"bm25": {}},
@@ -97,6 +103,10 @@ class Overrides:
     """Position of the ledger as of which it is read."""
     near_threshold: float | None = None
     """Jaccard similarity from which two bodies are near-duplicates."""
+    orders: int | None = None
+    """Orders that are drawn of a falloff curve; 0 draws none."""
+    sizes: int | None = None
+    """Sizes at which a falloff curve is measured."""
     max_file_bytes: int | None = None
     """Larger files are passed over, and counted."""
     engines: dict[str, dict[str, str]] | None = None
@@ -141,6 +151,8 @@ class Settings:
     """Where the ledger is; it may hold a password."""
     not_run: Mapping[str, str]
     """Why an engine cannot run, by name. It is reported so, and never replaced by another."""
+    other_taps: TapList | None = None
+    """Taps that stand in place of those of the file: of a study that leaves some out, or a forecast with one more."""
 
     @property
     def absent(self) -> Absent:
@@ -183,7 +195,7 @@ class Settings:
         Raises:
             BadInput: the list has faults; all are named.
         """
-        return read_tap_list(self.tap_file)
+        return self.other_taps or read_tap_list(self.tap_file)
 
     def engine_faults(self, asked: Container[str] | None, proven: Container[str] = ()) -> list[Fault]:
         """Return what is wrong with the run files and models of the engines that run, of what can be seen before work.

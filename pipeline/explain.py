@@ -137,6 +137,8 @@ def _overrides(workspace: Workspace, identity: Mapping[str, Any]) -> Overrides:
         class_rule=identity["class_rule"],
         cluster_decisions=settings.decision_file,
         near_threshold=identity["near_threshold"],
+        orders=identity["orders"],
+        sizes=identity["sizes"],
         concepts=settings.concept_file,
         # A run that read nothing from a ledger is made again without one.
         ledger=settings.ledger_url if identity["qrels_position"] else None,
@@ -160,6 +162,7 @@ def _words(options: Overrides) -> Iterator[str]:
     if options.cluster_decisions is not None:
         yield from ("--cluster-decisions", str(options.cluster_decisions))
     yield from ("--near-threshold", str(options.near_threshold))
+    yield from ("--orders", str(options.orders), "--sizes", str(options.sizes))
     if options.concepts is not None:
         yield from ("--concepts", str(options.concepts))
     if options.ledger is not None:

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from pipeline import refresh, stages
+from pipeline import forecast, refresh, stages, study
 from pipeline.classes import Shard
 from pipeline.config import DEFAULT_FILE, Overrides, load
 from pipeline.errors import AssayError
@@ -108,6 +108,12 @@ def evaluate(context: Context, night: str, engine: str) -> list[str]:
         return [made.key for made in stages.evaluate(workspace, at.corpus, at.grouped, engine, at.sets)]
 
 
+def falloff(context: Context, night: str) -> list[str]:
+    """Draw the nightly curves of every set; return the artifacts' keys."""
+    with _workspace(context, night) as workspace:
+        return [made.key for made in stages.nightly_falloff(workspace, stages.place(workspace))]
+
+
 def checks(context: Context, night: str) -> str:
     """Make the checks, and ask every engine for known items; return the key of the checks."""
     with _workspace(context, night) as workspace:
@@ -172,10 +178,60 @@ def propose(context: Context, night: str) -> str:
     return folder.name
 
 
-def _bare_workspace(context: Context, night: str) -> Workspace:
+def prepare_study(context: Context, night: str) -> list[str]:
+    """Read, group and index what takes part in a study; return the kinds of orders, of which each is drawn alone."""
+    workspace, options = _study(context, night)
+    study.prepare(workspace, options)
+    return [*options.by]
+
+
+def draw_curves(context: Context, night: str, by: study.By) -> str:
+    """Draw the curves of every set in orders of one kind; return the kind."""
+    workspace, options = _study(context, night)
+    study.draw(workspace, options, by)
+    return by
+
+
+def publish_study(context: Context, night: str) -> str:
+    """Publish the study; return its id."""
+    return study.publish(*_study(context, night)).row.study_id
+
+
+def forecast_candidate(context: Context, night: str) -> str | None:
+    """Forecast what the candidate would change, where one is given; return the id of the forecast."""
+    written = context["params"]["candidate"]
+    if written is None:
+        return None
+    workspace, _ = _study(context, night)
+    made = forecast.forecast(workspace, str(written))
+    return made.rows[0].forecast_id if made.rows else None
+
+
+def drop_night(context: Context, night: str) -> None:
+    """Drop the notes of what was no night."""
+    _bare_workspace(context, night).night.drop()
+
+
+def _study(context: Context, night: str) -> tuple[Workspace, study.StudyOptions]:
+    """Return the workspace and the options that the DAG's parameters describe; they were checked by their schema."""
+    params = context["params"]
+    project = Path(context["dag"].fileloc).resolve().parent.parent
+    workspace = _bare_workspace(
+        context,
+        night,
+        golden=tuple(project / name for name in params["golden"]) or None,
+        orders=params["orders"],
+        sizes=params["sizes"],
+    )
+    chosen = {name: tuple(params[name]) for name in ("by", "include", "exclude", "engines")}
+    return workspace, study.StudyOptions(**chosen, seed=params["seed"])
+
+
+def _bare_workspace(context: Context, night: str, **more: Any) -> Workspace:
     # A relative path of the DAG's parameter is relative to the project, the folder above that of the DAG's file.
     project = Path(context["dag"].fileloc).resolve().parent.parent
-    settings = load(Overrides(config=project / str(context["params"]["config"])), with_files=True)
+    overrides = Overrides(config=project / str(context["params"]["config"]), **more)
+    settings = load(overrides, with_files=True)
     return Workspace(settings, Night(settings.store, night), _watch)
 
 

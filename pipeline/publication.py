@@ -26,7 +26,7 @@ from pipeline.reports.feed import (
     with_run_id,
 )
 from pipeline.store import Artifact, canonical_json
-from pipeline.tables import NEAR_TABLES, RUN_TABLES, SCORE_TABLES
+from pipeline.tables import FALLOFF_TABLES, NEAR_TABLES, RUN_TABLES, SCORE_TABLES
 from pipeline.taps.snapshot import TapManifest
 from pipeline.workspace import (
     STAGES,
@@ -36,6 +36,7 @@ from pipeline.workspace import (
     engine_fingerprint,
     engine_made_of,
     find_checks,
+    find_falloff,
     find_known_items,
     find_scores,
     find_snapshot,
@@ -73,11 +74,33 @@ def run_files(
     tables["checks"] = with_run_id(read(workspace, find_checks(workspace, corpus, sets), "checks.parquet"), run_id)
     known = find_known_items(workspace, corpus, grouped)
     tables["known_items"] = with_run_id(_joined(workspace, known, RUN_TABLES["known_items"]), run_id)
+    drawn = find_falloff(workspace, corpus, grouped, sets)
+    for name in FALLOFF_TABLES:
+        tables[name] = with_run_id(_joined(workspace, drawn, RUN_TABLES[name]), run_id)
+    tables["falloff"] = _nightly(tables["falloff"])
     ready = [row for golden in sets for row in readiness_of(workspace, corpus, grouped, golden)]
     tables["readiness"] = with_run_id(RUN_TABLES["readiness"].from_rows(ready), run_id)
     page = render(tables)
     files = {f"{name}.parquet": parquet_bytes(table) for name, table in tables.items()}
     return {**files, "report.html": page.html, **page.images}
+
+
+def _nightly(falloff: pa.Table) -> pa.Table:
+    """Keep the points over all orders, and of single orders those of the headline measures as pinned.
+
+    A study publishes all of them, twenty times as many, which nobody reads every morning.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from pipeline.reports.reading import HEADLINE
+
+    wanted = {"metric": [*HEADLINE], "grading": ["row"], "treatment": ["removed"]}
+    kept = pc.is_null(falloff["seed"])
+    headline = [pc.is_in(falloff[name], value_set=pa.array(values)) for name, values in wanted.items()]
+    for each in headline[1:]:
+        headline[0] = pc.and_(headline[0], each)
+    return falloff.filter(pc.or_(kept, headline[0]))
 
 
 def publish_lineage(workspace: Workspace, before: str, after: str) -> str | None:

@@ -35,10 +35,11 @@ from pipeline.engines import (
     UpdatingEngine,
 )
 from pipeline.errors import BadInput, Fault, Unsound
+from pipeline.falloff import CURVES, Plan
 from pipeline.golden.concepts import CONCEPTS
 from pipeline.golden.items import RESOLVE, GoldenSet
 from pipeline.records import Record
-from pipeline.reports.feed import FEED, StepSource, follows, is_whole, point_to, run_folder, run_id_of
+from pipeline.reports.feed import FEED, StepSource, follows, forecast_files, is_whole, point_to, run_folder, run_id_of
 from pipeline.reports.feed import publish as put_in_feed
 from pipeline.scoring import SCORE
 from pipeline.store import Artifact
@@ -59,6 +60,7 @@ from pipeline.workspace import (
     corpus_inputs,
     earlier_bodies,
     earlier_indexes,
+    falloff_inputs,
     find_catalog,
     find_checks,
     find_classes,
@@ -76,6 +78,7 @@ from pipeline.workspace import (
     known_parts,
     mentioned,
     mentions_inputs,
+    nightly_plan,
     proven_engines,
     rank_inputs,
     read,
@@ -111,6 +114,7 @@ STEPS = (
     StepDoc("index", "entries", "one index a tap", "assay rank"),
     StepDoc("rank", "indices, golden sets", "hits of each question, mirrors included", "assay rank"),
     StepDoc("score", "hits, golden sets, clusters", "rankings, items, metrics, and what moves them", "assay score"),
+    StepDoc("falloff", "indices, golden sets", "how scores fall as taps join, and who took what", "assay study"),
     StepDoc("checks", "entries, golden sets", "that another package scores a sample alike", "assay checks"),
     StepDoc("known-items", "indices, entries", "how often a name alone finds its content", "assay checks"),
     StepDoc("feedback", "scores", "failures that are new, into the ledger", "assay feedback fill"),
@@ -535,6 +539,32 @@ def score(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, 
     return workspace.once(SCORE, f"{engine} {golden.name}", inputs, make)
 
 
+def falloff(workspace: Workspace, at: Place, golden: GoldenSet, plan: Plan) -> Artifact:
+    """Measure how the scores of a golden set fall as taps join those that hold its answers, under all engines at once.
+
+    Reads ``index`` of each tap and ``entries``. Writes ``falloff``, ``falloff_fits``, ``falloff_summaries``,
+    ``falloff_notes`` and ``attribution``.
+
+    Raises:
+        MissingArtifact: a tap has not been indexed yet.
+    """
+
+    def make() -> Made:
+        from pipeline.growth import draw
+
+        drawn = draw(workspace, at.corpus, at.grouped, at.sets, golden, plan)
+        return drawn.files(), drawn.facts()
+
+    inputs = falloff_inputs(workspace, at.corpus, at.grouped, at.sets, golden, plan)
+    return workspace.once(CURVES, f"{golden.name} {plan.kind}", inputs, make)
+
+
+def nightly_falloff(workspace: Workspace, at: Place) -> list[Artifact]:
+    """Draw the nightly curves of every set: taps in drawn orders; none where they are switched off."""
+    plan = nightly_plan(workspace)
+    return [falloff(workspace, at, golden, plan) for golden in (at.sets if plan.orders else ())]
+
+
 def checks(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> Artifact:
     """Hold a sample of today's text against what other packages make of it.
 
@@ -647,6 +677,10 @@ def publish(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Seque
 
         detail = publish_lineage(workspace, before, published.run_id)
     point_to(workspace.store, published.run_id)
+    if forecast_files(workspace.store, corpus.digest):
+        from pipeline.reports.forecasts import record_outcomes
+
+        record_outcomes(workspace.store, corpus.digest)
     workspace.note(FEED, published.run_id[:12], source, time.monotonic() - started, detail)
     workspace.night.came_out(published.run_id)
     return published
@@ -807,6 +841,7 @@ def run(workspace: Workspace) -> Published:
     sets = resolve(workspace, grouped)
     for engine in workspace.settings.running:
         evaluate(workspace, whole, grouped, engine, sets)
+    nightly_falloff(workspace, Place(whole, grouped, sets))
     check(workspace, Place(whole, grouped, sets))
     feedback(workspace, whole, grouped, sets)
     return publish(workspace, whole, grouped, sets)

@@ -14,12 +14,14 @@ from pipeline.classes.families import FAMILIES, FAMILY_MEMBERS
 from pipeline.classes.group import CLASS_ROWS
 from pipeline.config import Config
 from pipeline.errors import BadInput, Fault
+from pipeline.falloff.rows import ATTRIBUTION, FALLOFF, FALLOFF_FITS, FALLOFF_NOTES, FALLOFF_SUMMARIES
 from pipeline.feedback.readiness import READINESS
 from pipeline.golden.concepts import Concept
 from pipeline.golden.items import GoldenRow
 from pipeline.judgments.qrels import Judgment
 from pipeline.records import Record, Table
-from pipeline.reports.feed import ENTRIES, LINEAGE, NIGHTS, RUNS, TAPS, Latest, published_schema
+from pipeline.reports.feed import ENTRIES, LINEAGE, NIGHTS, RUNS, STUDIES, TAPS, Latest, published_schema
+from pipeline.reports.forecasts import FORECAST_ROWS
 from pipeline.reports.proposal import PinProposal
 from pipeline.scoring.duplicates import DUPLICATE_TAX
 from pipeline.scoring.near import NEAR_METRICS
@@ -53,6 +55,15 @@ SCORE_TABLES: dict[str, Table] = {
 }
 """Tables that each golden set has under each engine."""
 
+FALLOFF_TABLES: dict[str, Table] = {
+    "falloff": FALLOFF,
+    "falloff_fits": FALLOFF_FITS,
+    "falloff_summaries": FALLOFF_SUMMARIES,
+    "falloff_notes": FALLOFF_NOTES,
+    "attribution": ATTRIBUTION,
+}
+"""Tables of the curves of a golden set."""
+
 RUN_TABLES: dict[str, Table] = {
     "runs": RUNS,
     "taps": TAPS,
@@ -62,11 +73,20 @@ RUN_TABLES: dict[str, Table] = {
     **SCORE_TABLES,
     "checks": CHECK_ROWS,
     "known_items": KNOWN_ITEM_ROWS,
+    **FALLOFF_TABLES,
     "readiness": READINESS,
 }
 """Tables of a published run, `feed/run=<run_id>/<table>.parquet`. Each has the run's id as its first column."""
 
-FEED_TABLES: dict[str, Table] = {**RUN_TABLES, "nights": NIGHTS, "lineage": LINEAGE}
+OTHER_TABLES: dict[str, Table] = {
+    "nights": NIGHTS,
+    "lineage": LINEAGE,
+    "studies": STUDIES,
+    "forecasts": FORECAST_ROWS,
+}
+"""Tables outside of runs, in `feed/nights/`, `feed/lineage/`, `feed/study=<study_id>/` and `feed/forecasts/`."""
+
+FEED_TABLES: dict[str, Table] = {**RUN_TABLES, **OTHER_TABLES}
 
 FILES: dict[str, type[Record]] = {
     "config": Config,
@@ -84,7 +104,7 @@ FILES: dict[str, type[Record]] = {
 def schema_files() -> dict[str, str]:
     """Return the text of every file in ``schemas/``, by name."""
     runs = {name: published_schema(table.schema) for name, table in RUN_TABLES.items()}
-    schemas = {**runs, "nights": NIGHTS.schema, "lineage": LINEAGE.schema}
+    schemas = {**runs, **{name: table.schema for name, table in OTHER_TABLES.items()}}
     tables = {f"{name}.arrow.json": _pretty(_arrow(FEED_TABLES[name], schema)) for name, schema in schemas.items()}
     records = {f"{name}.schema.json": _pretty(_json_schema(name, record)) for name, record in FILES.items()}
     return {**tables, **records}

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Self, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
 
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
@@ -49,10 +49,14 @@ from pipeline.reports.explained import (
 )
 from pipeline.reports.feed import NightRow, NightStep, Step
 from pipeline.reports.proposal import PinProposal, RowChange, TapChange
-from pipeline.reports.reading import counted
+from pipeline.reports.reading import HEADLINE, counted
 from pipeline.scoring.rows import MetricValue
 from pipeline.stages import Headline, Published
 from pipeline.taps.snapshot import TapState
+
+if TYPE_CHECKING:
+    from pipeline.forecast import Forecasted
+    from pipeline.study import Studied
 
 
 class Terminal(Console):
@@ -376,6 +380,58 @@ def _print_values(values: Sequence[MetricValue]) -> None:
 
 def _rounded(value: float | None) -> str:
     return "–" if value is None else f"{value:.4f}"
+
+
+def show_study(studied: Studied) -> None:
+    """Show what a study says in words, and where it is."""
+    for each in studied.growth.said:
+        who = f"{each.golden_set}, {each.engine}, {each.kind}" + ("" if each.label == "ok" else f" ({each.label})")
+        out.print(who, markup=False, style="bold")
+        for sentence in each.sentences:
+            out.print(f"  {one_line(sentence)}", markup=False)
+    for sentence in studied.growth.not_drawn:
+        out.print(one_line(sentence), markup=False)
+    if studied.growth.lost or studied.growth.more_lost:
+        lost = len(studied.growth.lost) + studied.growth.more_lost
+        out.print(f"Questions that were lost, by set and engine: {lost}; the report says who took which.", markup=False)
+    out.print(f"study   {studied.row.study_id}\nreport  {studied.folder / 'report.html'}", markup=False)
+
+
+def show_forecast(made: Forecasted) -> None:
+    """Show what a tap would change: the headline measures as pinned, and what it would take and bring."""
+    shown = [row for row in made.rows if row.grading == "row" and row.metric in HEADLINE]
+    show_rows(
+        f"What {made.tap.name} would change",
+        ("set, engine", "measure", "now", "with it", "change", "95% interval", "outlook"),
+        [
+            [
+                f"{row.golden_set}, {row.engine}",
+                row.metric,
+                *(_figure(value) for value in (row.before, row.after)),
+                _figure(row.change, "+"),
+                f"{_figure(row.low, '+')} to {_figure(row.high, '+')}",
+                row.outlook if row.reason is None else f"{row.outlook}: {row.reason}",
+            ]
+            for row in shown
+        ],
+    )
+    for row in [row for row in shown if row.metric == HEADLINE[0]]:
+        where = f"{row.golden_set}, {row.engine}"
+        for verb, items in (("take", row.taken), ("bring", row.brought)):
+            many = f"{len(items)}: {', '.join(items[:20])}" if items else "none"
+            out.print(f"{where}: questions that it would {verb}: {one_line(many)}", markup=False)
+    if made.rows:
+        first = made.rows[0]
+        out.print(f"{first.entries:,} entries, of which {first.mirrors:,} mirror what is there already", markup=False)
+        if first.outcome is None:
+            out.print(f"admitted already: recall@10 changed by {_figure(first.realised, '+')}", markup=False)
+    for line in made.not_made:
+        out.print(one_line(line), markup=False)
+    out.print(f"file    {made.path}" if made.path else "nothing is published", markup=False)
+
+
+def _figure(value: float | None, sign: str = "") -> str:
+    return "–" if value is None else f"{value:{sign}.4f}"
 
 
 def show_line(text: str) -> None:

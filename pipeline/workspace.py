@@ -23,6 +23,7 @@ from pipeline.classes.signatures import SCHEME
 from pipeline.config import Settings, sources_of
 from pipeline.engines import INDEX, RANK, CheckedEngine, IndexEngine, RememberingEngine, fingerprint, made_of
 from pipeline.errors import BadInput, Fault
+from pipeline.falloff import CURVES, Plan
 from pipeline.feedback import FEEDBACK
 from pipeline.golden.concepts import CONCEPTS, Mentioned
 from pipeline.golden.concepts import mentioned as in_classes
@@ -55,6 +56,7 @@ STAGES = (
     INDEX,
     RANK,
     SCORE,
+    CURVES,
     CHECKS,
     KNOWN_ITEMS,
     FEEDBACK,
@@ -282,6 +284,34 @@ def known_items_inputs(workspace: Workspace, corpus: Corpus, grouped: Artifact, 
     }
 
 
+def nightly_plan(workspace: Workspace) -> Plan:
+    """Return what curves a night draws: taps in drawn orders, under every engine that runs."""
+    config = workspace.settings.config
+    return Plan("random", config.orders, config.sizes, 0, tuple(workspace.settings.running))
+
+
+def falloff_inputs(
+    workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet], golden: GoldenSet, plan: Plan
+) -> Facts:
+    """Return what the curves of a golden set are derived from.
+
+    What the targets are hangs on the roles of the taps, and where no tap has one, on the exemplars of all sets.
+    """
+    ranked: Facts = {
+        engine: Store.key(RANK, rank_inputs(workspace, corpus, grouped, engine, golden)) for engine in plan.engines
+    }
+    asked: Facts = {each.name: each.digest for each in sets}
+    return {
+        "classes": grouped.key,
+        "set": golden.name,
+        "golden": golden.digest,
+        "roles": {tap.name: tap.role for tap in corpus.taps},
+        "asked": asked,
+        "engines": ranked,
+        "plan": {name: getattr(plan, name) for name in ("kind", "orders", "sizes", "seed")},
+    }
+
+
 def _index_keys(corpus: Corpus, built: IndexEngine) -> list[JsonValue]:
     return [Store.key(INDEX, index_inputs(made, built)) for made in corpus.catalogs]
 
@@ -343,6 +373,8 @@ def identity_of(workspace: Workspace, corpus: Pinned, sets: Sequence[GoldenSet])
         "class_rule": settings.config.class_rule,
         "cluster_decisions": settings.cluster_decisions().inputs(),
         "near_threshold": settings.config.near_threshold,
+        "orders": settings.config.orders,
+        "sizes": settings.config.sizes,
         "engines": {engine: engine_fingerprint(workspace, corpus, engine) for engine in settings.running},
         "not_run": dict(settings.not_run),
         "options": {engine: options_of(workspace, engine) for engine in sorted(settings.engines)},
@@ -552,4 +584,13 @@ def find_known_items(workspace: Workspace, corpus: Corpus, grouped: Artifact) ->
     return [
         workspace.store.get(KNOWN_ITEMS, known_items_inputs(workspace, corpus, grouped, engine), "assay checks")
         for engine in workspace.settings.running
+    ]
+
+
+def find_falloff(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet]) -> list[Artifact]:
+    """Return the stored curves of every set, none where they are switched off; MissingArtifact where one is missing."""
+    plan = nightly_plan(workspace)
+    return [
+        workspace.store.get(CURVES, falloff_inputs(workspace, corpus, grouped, sets, golden, plan), "assay run")
+        for golden in (sets if plan.orders else ())
     ]

@@ -21,6 +21,7 @@ from pipeline.config import Config
 from pipeline.tables import schema_files
 from pipeline.terminal import Breakable
 from tests.conftest import PROJECT, Ended
+from tests.taps.gitforge import Repository
 
 Assay = Callable[..., Ended]
 
@@ -38,6 +39,7 @@ COMMANDS = [
         "checks",
         "duplicates",
     ),
+    *("study", "forecast"),
     *("taps check", "taps relock", "taps refresh", "taps import", "schemas"),
     *("golden freeze", "golden check", "golden export", "qrels export"),
     # What they add makes another run of the next one, so they come last.
@@ -143,7 +145,7 @@ def test_a_step_before_its_time_names_the_command_that_comes_first(assay: Assay,
 
 
 def test_the_steps_by_hand_make_what_a_run_makes(assay: Assay, config: Path, tmp_path: Path, finished: Path) -> None:
-    for step in ("snapshot", "catalog", "classes", "rank", "score", "checks", "feedback fill"):
+    for step in ("snapshot", "catalog", "classes", "rank", "score", "study", "checks", "feedback fill"):
         ended = assay(*step.split(), "--config", config, "--store", tmp_path, "--json")
         assert ended.exit_code == 0, ended.err
         json.loads(ended.out)
@@ -164,6 +166,7 @@ def test_a_tap_or_an_engine_that_is_not_there_is_refused(assay: Assay, config: P
 def test_every_command_prints_json(assay: Assay, config: Path, stored: Path, tmp_path: Path) -> None:
     listed = tmp_path / "listed.txt"
     listed.write_text(f"acme/skills {'1' * 40}\n")
+    new = Repository(tmp_path / "new" / "texts.git")
     asked, judged = tmp_path / "asked.jsonl", tmp_path / "judged.jsonl"
     asked.write_text('{"question": "what nobody answers", "answerable": false}')
     judged.write_text("")
@@ -172,6 +175,7 @@ def test_every_command_prints_json(assay: Assay, config: Path, stored: Path, tmp
         "worksheet": ["default"],
         "export": [stored / "trec"],
         "taps relock": ["--dry-run"],
+        "forecast": [f"{new.folder}@{new.commit({'a/SKILL.md': b'Nothing alike.'})}"],
         **{f"golden {name}": ["default"] for name in ("freeze", "check", "export")},
         "golden import": ["asked", asked],
         "qrels import": [judged],

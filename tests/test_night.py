@@ -92,6 +92,7 @@ def test_a_second_night_recomputes_nothing_says_so_and_leaves_the_feed_as_it_was
             "index",
             "rank",
             "score",
+            "falloff",
             "checks",
             "known-items",
             "feedback",

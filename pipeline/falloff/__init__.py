@@ -5,4 +5,35 @@
 measures of those rankings; ``points`` makes means and bands of them; ``models`` fits curves and reads sizes off them;
 ``attribution`` names the taps and classes that took a query; ``forecast`` says what a tap would do before it is
 admitted. The rows of all tables stand in ``rows``. Everything is pure and seeded: tables and arrays in, tables out.
+This module imports nothing heavy, so that an unchanged night need not load anything to know what it would draw.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pipeline.store import Stage
+
+if TYPE_CHECKING:
+    from pipeline.falloff.rows import OrderKind
+
+CURVES = Stage("falloff", 1)
+"""The curves of a golden set under all engines, in orders of one kind."""
+
+
+SHARES = 10
+"""Orders, the first of those drawn, that the shares of lost queries are averages over: they cost most of a night."""
+
+
+class Plan(NamedTuple):
+    """What curves are drawn."""
+
+    kind: OrderKind
+    orders: int
+    """Orders that are drawn, where the kind is of drawn ones."""
+    sizes: int
+    """Sizes from the targets alone to the whole corpus."""
+    seed: int
+    """The first seed of drawn orders, and the seed of the draws of clusters."""
+    engines: tuple[str, ...]
+    """Names of the engines, each once, in order."""

@@ -193,7 +193,7 @@ class ScoreCurve:
 
     def __init__(self, scores: NDArray[np.float64], class_of: NDArray[np.int64]) -> None:
         """Take the scores by query and entry, in corpus order; those of 0 and below are no hits."""
-        self._scores = np.ascontiguousarray(scores, np.float64)
+        self.scores = np.ascontiguousarray(scores, np.float64)
         self._class_of = np.ascontiguousarray(class_of, np.int64)
 
     @classmethod
@@ -209,8 +209,8 @@ class ScoreCurve:
     def rank(self, subsets: Subsets) -> Rankings:
         """Rank every query in every subset."""
         _same_entries(subsets, self._class_of)
-        found = kernel.rank_scores(self._scores, np.ascontiguousarray(subsets.step_of), subsets.steps, self._class_of)
-        return Rankings(self._scores.shape[0], *found)
+        found = kernel.rank_scores(self.scores, np.ascontiguousarray(subsets.step_of), subsets.steps, self._class_of)
+        return Rankings(self.scores.shape[0], *found)
 
 
 class FusedCurve:

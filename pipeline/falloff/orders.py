@@ -149,15 +149,15 @@ def targets_of(with_role: Iterable[str], exemplars: Iterable[str]) -> frozenset[
     )
 
 
-def random_orders(corpus: Corpus, orders: int = ORDERS) -> Orders:
-    """Draw orders of whole taps, with the seeds 0, 1, ...
+def random_orders(corpus: Corpus, orders: int = ORDERS, first: int = 0) -> Orders:
+    """Draw orders of whole taps, with the seeds ``first``, ``first`` + 1, ...
 
     Two seeds can give one order where few taps join; it is drawn once, and the second seed is told.
     """
     joining = _joining(corpus)
     drawn: dict[tuple[str, ...], Order] = {}
     not_drawn = [] if joining else [_nothing_joins("random orders")]
-    for seed in range(orders if joining else 0):
+    for seed in range(first, first + orders if joining else first):
         taps = tuple(sorted(joining, key=lambda tap: hashlib.sha256(f"{seed} {tap}".encode()).digest()))
         if taps in drawn:
             reason = f"the same order as seed {drawn[taps].seed}: {len(joining)} taps join"
@@ -197,14 +197,14 @@ def order_by_harm(corpus: Corpus, harm: Mapping[str, float]) -> Orders:
     return _ordered(corpus, "confuser", worst)
 
 
-def entry_orders(corpus: Corpus, orders: int = ORDERS) -> Orders:
-    """Draw orders of single entries, with the seeds 0, 1, ...: another regime, which shares no axis with whole taps."""
+def entry_orders(corpus: Corpus, orders: int = ORDERS, first: int = 0) -> Orders:
+    """Draw orders of single entries, with the seeds ``first``, ...: another regime, which shares no axis with taps."""
     rows = np.flatnonzero(~corpus.in_targets)
     if not rows.size:
         return Orders((), (_nothing_joins("orders of single entries"),))
     drawn: dict[bytes, Order] = {}
     not_drawn = []
-    for seed in range(orders):
+    for seed in range(first, first + orders):
         keys = np.random.PCG64(seed).random_raw(rows.size)
         joins = np.zeros(corpus.entries, np.int64)
         joins[rows[np.argsort(keys, kind="stable")]] = np.arange(1, rows.size + 1)

@@ -1,4 +1,4 @@
-"""The rows of the tables ``falloff``, ``falloff_fits``, ``falloff_summaries``, ``attribution`` and ``forecasts``."""
+"""The rows of the tables of falloff: ``falloff`` and its fits, summaries and notes, ``attribution``, ``forecasts``."""
 
 from __future__ import annotations
 
@@ -106,6 +106,16 @@ class FalloffSummary(Record):
     reason: str | None = Field(description="Why the value is null.")
 
 
+class FalloffNote(Record):
+    """Something that was asked for of a curve and is not there, or that a reader of it must know."""
+
+    golden_set: str = Field(description="Name of the set.")
+    engine: str = Field(description="Name of the engine; `*`: of every engine.")
+    order_kind: OrderKind = Field(description="In what order taps or entries join.")
+    what: str = Field(description="What it is about: an order, a curve.")
+    reason: str = Field(description="Why it is not there, or what there is to know.")
+
+
 class Attribution(Record):
     """What a tap, or one class of it, took from a lost query."""
 
@@ -165,5 +175,6 @@ FALLOFF_SUMMARIES = Table(
     FalloffSummary,
     ("golden_set", "engine", "order_kind", "grading", "treatment", "metric", "summary", "against"),
 )
+FALLOFF_NOTES = Table("falloff_notes", FalloffNote, ("golden_set", "engine", "order_kind", "what"))
 ATTRIBUTION = Table("attribution", Attribution, ("golden_set", "query_id", "engine", "grading", "tap", "class_id"))
 FORECASTS = Table("forecasts", Forecast, ("golden_set", "engine", "tap", "grading", "metric"))

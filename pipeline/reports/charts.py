@@ -67,6 +67,8 @@ class Size(NamedTuple):
 
 WIDE = Size(width=740, labels=250, notes=180, long_notes=True)
 NARROW = Size(width=350, labels=140, notes=80, long_notes=False)
+ROOM = 1.03
+"""What a logarithmic axis reaches beyond the outermost points, as a factor."""
 LETTER = 6.1
 """Pixels that a letter takes, on average. Cutting labels here spares the drawing library most of its work, which is to
 measure text."""
@@ -282,6 +284,48 @@ def curves(
             _layer({"type": "line", "strokeWidth": 2, "aria": False}, y | colour),
             _layer(dot, y | tip | colour | shape, "!datum.weak"),
             _layer(dot | {"color": PALE}, y | tip | shape, "datum.weak"),
+        ]
+        rows: list[Spec] = [point._asdict() | {"hue": names[point.series]} for point in points]
+        return _panels(size, rows, layer, height=230, left=44)
+
+    return spec
+
+
+def falling(
+    points: Sequence[Point], x_title: str, y_title: str, ticks: Sequence[int], hues: Sequence[str] = ()
+) -> Callable[[Size], Spec]:
+    """Specify a line with a band for each series over a log2 axis. ``low`` and ``high`` are the edges of the band.
+
+    Series are coloured in the order of ``hues``, and then of the points.
+    """
+    series = [point.series for point in points]
+
+    def spec(size: Size) -> Spec:
+        names = _short(size, [*hues, *series])
+        colour = _colour(names, series)
+        ends = [point.x for point in points]
+        shown = [*ticks] if size.long_notes else [*ticks][:: 1 + (len(ticks) > 4)]
+        x: Spec = {"field": "x", "type": "quantitative"}
+        x["scale"] = {"type": "log", "base": 2, "domain": [min(ends) / ROOM, max(ends) * ROOM], "nice": False}
+        x["axis"] = {"title": x_title, "values": [*shown], "labelOverlap": False, "format": ",d", "grid": True}
+        y: Spec = {"x": x, "y": _unit("value", {"title": y_title})}
+        band: Spec = {"x": x, "y": _unit("low", {"title": y_title}), "y2": {"field": "high"}}
+        edges: list[JsonValue] = [
+            _layer(
+                {"type": "line", "strokeWidth": 1, "strokeDash": [3, 3], "opacity": 0.8, "aria": False},
+                y | {"y": _unit(edge, {"title": y_title})} | colour,
+                f"datum.{edge} != null",
+            )
+            for edge in ("low", "high")
+        ]
+        layer: list[JsonValue] = [
+            _layer({"type": "area", "opacity": 0.16, "aria": False}, band | colour, "datum.low != null"),
+            *edges,
+            _layer({"type": "line", "strokeWidth": 2, "aria": False}, y | colour),
+            _layer(
+                {"type": "point", "filled": True, "size": 65, "opacity": 1},
+                y | {"description": {"field": "tip"}} | colour | _shape(names, series),
+            ),
         ]
         rows: list[Spec] = [point._asdict() | {"hue": names[point.series]} for point in points]
         return _panels(size, rows, layer, height=230, left=44)

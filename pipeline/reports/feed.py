@@ -27,7 +27,7 @@ from pipeline.taps.snapshot import TapState
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FEED = Stage("feed", 11)
+FEED = Stage("feed", 13)
 """Version of the published form: tables, page and charts."""
 
 StepSource = Literal["computed", "fetched", "store"]
@@ -108,6 +108,24 @@ class RunRow(Record):
     stages: list[StageRow] = Field(description="Version of each stage.")
     configuration: str = Field(description="Options that can change a result, as canonical JSON.")
     status: str = Field(description="`ok`: published runs are whole.")
+
+
+class StudyRow(Record):
+    """A corpus-growth study: what was measured, and how."""
+
+    study_id: str = Field(description="Digest of everything that can change a result.")
+    corpus: str = Field(description="Corpus digest of the taps that take part.")
+    taps: int = Field(description="Taps that take part.")
+    entries: int = Field(description="Their entries.")
+    classes: int = Field(description="Their content classes.")
+    left_out: list[str] = Field(description="Taps of the list that take no part.")
+    by: list[str] = Field(description="In what orders taps or entries join.")
+    orders: int = Field(description="Orders that are drawn of each drawn kind.")
+    sizes: int = Field(description="Sizes that are asked for.")
+    seed: int = Field(description="The first seed of drawn orders, and the seed of the draws of clusters.")
+    engines: list[str] = Field(description="Engines that are measured.")
+    golden_sets: list[GoldenSetRow] = Field(description="Golden sets that are measured.")
+    configuration: str = Field(description="Options that can change a result, as canonical JSON.")
 
 
 class EntryRow(CorpusEntry):
@@ -195,6 +213,7 @@ class NightRow(Record):
     )
 
 
+STUDIES = Table("studies", StudyRow, ("study_id",))
 RUNS = Table("runs", RunRow, ("run_id",))
 ENTRIES = Table("entries", EntryRow, ("tap", "path"))
 LINEAGE = Table("lineage", TransitionRow, ROWS.key)
@@ -407,6 +426,16 @@ def run_folder(store: Store, run_id: str) -> Path:
     return store.feed / f"run={run_id}"
 
 
+def study_folder(store: Store, study_id: str) -> Path:
+    """Return where the study is published."""
+    return store.feed / f"study={study_id}"
+
+
+def forecast_files(store: Store, corpus: str) -> list[Path]:
+    """Return the forecasts that a run over ``corpus`` tells the outcome of."""
+    return sorted((store.feed / "forecasts").glob(f"{corpus[:16]}.*.parquet"))
+
+
 def run_id_of(identity: Mapping[str, JsonValue]) -> str:
     """Return the id of the evaluation that ``identity`` describes: a digest, so the same inputs give the same id."""
     return digest(dict(identity))
@@ -421,8 +450,12 @@ def publish(store: Store, run_id: str, files: Mapping[str, bytes]) -> Path:
 
     A folder of this run that is not whole, say after a power cut, is replaced.
     """
-    folder = run_folder(store, run_id)
-    if folder.exists() and not is_whole(store, run_id):
+    return publish_folder(store, run_folder(store, run_id), files)
+
+
+def publish_folder(store: Store, folder: Path, files: Mapping[str, bytes]) -> Path:
+    """Publish a folder of the feed by one rename; one that is there and not whole is replaced."""
+    if folder.exists() and not is_whole_folder(folder):
         store.discard(folder)
     store.publish({**files, LISTED: _listed(files)}, folder)
     return folder
@@ -435,7 +468,11 @@ def _listed(files: Mapping[str, bytes]) -> bytes:
 
 def is_whole(store: Store, run_id: str) -> bool:
     """Say whether the run is published with every file that it had, each with the bytes that it had."""
-    folder = run_folder(store, run_id)
+    return is_whole_folder(run_folder(store, run_id))
+
+
+def is_whole_folder(folder: Path) -> bool:
+    """Say whether a folder of the feed holds every file that it was published with, byte for byte."""
     try:
         listed = (folder / LISTED).read_bytes()
         return _listed({name: (folder / name).read_bytes() for name in json.loads(listed)}) == listed

@@ -56,7 +56,7 @@ def figures(feed: Feed, duplication: Duplication) -> list[Figure]:
     ]
 
 
-def _figure(
+def figure_of(
     name: str,
     title: str,
     note: str,
@@ -64,6 +64,7 @@ def _figure(
     head: tuple[str, ...],
     rows: Sequence[tuple[str, ...]],
 ) -> Figure:
+    """Draw what ``make`` specifies, with its name, its title, what there is to say about it, and its numbers."""
     drawing = None if make is None else drawn(make, f"{title}. {note} The same numbers stand in the table beside it.")
     return Figure(name, title, note, drawing, head, rows)
 
@@ -79,7 +80,7 @@ def _headline_figure(feed: Feed) -> Figure:
                     estimate = _estimate(row, golden_set, metric, series)
                     estimates.append(estimate._replace(hue=engine, hollow=grading == "name"))
                     rows.append((golden_set, engine, GRADINGS[grading], metric, *_figures_of(row)))
-    return _figure(
+    return figure_of(
         "headline",
         "Headline measures",
         f"Dots are means over questions, filled {GRADINGS['row']}, hollow {GRADINGS['name']}; lines are their 95% "
@@ -110,7 +111,7 @@ def _facet_figure(feed: Feed) -> Figure:
         )
         for row in kept
     ]
-    return _figure(
+    return figure_of(
         "facets",
         "Recall at ten, by kind of question",
         "Share of the right answers that stand in the first ten, for questions of each kind and way of grading. "
@@ -148,7 +149,7 @@ def _depth_figure(feed: Feed) -> Figure:
                 low, high = number_of(row, "ci_low"), number_of(row, "ci_high")
                 tip, weak, thin = f"{engine}: {_said(row)}", row["label"] in _WEAK, row["label"] == "low confidence"
                 points.append(Point(golden_set, engine, k, value, low, high, tip, weak, thin))
-    return _figure(
+    return figure_of(
         "depth",
         "How deep one has to read",
         "Share of the right answers among the first k hits, k on a logarithmic scale. " + _CONFIDENCE
@@ -174,7 +175,7 @@ def _rank_figure(feed: Feed) -> Figure:
             tip = f"{engine}, first right answer at rank {band}: {count} of {len(ranks)} questions"
             parts.append(Bar(golden_set, band, engine, count, f"{count:,} ({share})", tip))
             rows.append((golden_set, engine, band, f"{count:,}", share))
-    return _figure(
+    return figure_of(
         "ranks",
         "Where the first right answer stands",
         "Questions by the rank of their first right answer, after mirrors have left the ranking."
@@ -249,7 +250,7 @@ def _duplication_figure(feed: Feed, duplication: Duplication) -> Figure:
             (tap.tap, f"{tap.entries:,}", f"{tap.here:,}", f"{tap.elsewhere:,}", f"{tap.nearly:,}", f"{tap.share:.1%}")
         )
     without = len(found) - len(copied)
-    return _figure(
+    return figure_of(
         "duplication",
         "Duplication, by tap",
         "Share of a tap's entries whose content stands in another entry too: in the same tap only, in another tap, or "
@@ -279,7 +280,7 @@ def _composition_figure(feed: Feed) -> Figure:
         for tap in kept
         for column, kind in KINDS.items()
     ]
-    return _figure(
+    return figure_of(
         "composition",
         "What the corpus is made of",
         "Entries of each tap, by kind." + left_out(len(taps) - len(kept), "taps") if parts else "There is no tap.",

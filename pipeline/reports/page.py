@@ -17,9 +17,10 @@ from pydantic import JsonValue
 
 from pipeline.reports.charts import brief, visible
 from pipeline.reports.duplication import Duplication, first_of_each_side
-from pipeline.reports.feed import NearDuplicateFacts
-from pipeline.reports.figures import figures
+from pipeline.reports.feed import NearDuplicateFacts, StudyRow
+from pipeline.reports.figures import Figure, figures
 from pipeline.reports.grading import trust
+from pipeline.reports.growth import Growth, growth
 from pipeline.reports.reading import (
     GRADINGS,
     HEADLINE,
@@ -59,7 +60,7 @@ class Page(NamedTuple):
     html: bytes
     """The whole page, UTF-8. It holds its charts and needs no other file."""
     images: dict[str, bytes]
-    """The charts once more, as PNG, by file name."""
+    """The charts once more, as PNG, and those of falloff as SVG too, by file name."""
 
 
 class Both(NamedTuple):
@@ -122,6 +123,7 @@ def render(tables: Mapping[str, pa.Table]) -> Page:
     feed = Feed(tables)
     duplication = Duplication(tables)
     drawn = figures(feed, duplication)
+    fallen = _growth(feed, tables)
     measures = _measures(feed)
     html = _template().render(
         run=feed.run,
@@ -138,6 +140,7 @@ def render(tables: Mapping[str, pa.Table]) -> Page:
             if row["status"] == "not run"
         ],
         figures=drawn,
+        growth=fallen,
         trust=trust(feed),
         checks=[_checked(row) for row in feed.checks],
         known_items=[_known_items(row) for row in feed.known_items],
@@ -152,10 +155,39 @@ def render(tables: Mapping[str, pa.Table]) -> Page:
         options=_options(str(feed.run["configuration"])),
         engines=[_engine(row) for row in records_of(feed.run, "engines")],
     )
-    return Page(
-        html=html.encode("utf-8"),
-        images={f"{figure.name}.png": figure.drawing.png for figure in drawn if figure.drawing is not None},
+    images = {f"{figure.name}.png": figure.drawing.png for figure in drawn if figure.drawing is not None}
+    return Page(html=html.encode("utf-8"), images=images | curve_images(fallen.figures))
+
+
+def curve_images(figures: Sequence[Figure]) -> dict[str, bytes]:
+    """Return the charts of falloff by file name: as PNG, and as SVG for print."""
+    images = {}
+    for figure in figures:
+        if figure.drawing is not None:
+            images[f"{figure.name}.png"] = figure.drawing.png
+            images[f"{figure.name}.svg"] = figure.drawing.wide.encode("utf-8")
+    return images
+
+
+def _growth(feed: Feed, tables: Mapping[str, pa.Table]) -> Growth:
+    questions = {text_of(item, "query_id"): text_of(item, "question") for item in feed.items}
+    headline = {pair: number_of(feed.metric(*pair, "row", "recall@10"), "value") for pair in feed.evaluated}
+    return growth(tables, questions, headline)
+
+
+def render_study(study: StudyRow, tables: Mapping[str, pa.Table], questions: Mapping[str, str]) -> Page:
+    """Make the page of a corpus-growth study from its tables. The same tables give the same bytes."""
+    fallen = growth(tables, questions, {})
+    html = _template("study.html.j2").render(
+        study=study,
+        short=study.study_id[:12],
+        first=First(),
+        growth=fallen,
+        counts=[(name, getattr(study, name)) for name in ("taps", "entries", "classes")]
+        + [("golden items", sum(golden.items for golden in study.golden_sets)), ("engines", len(study.engines))],
+        options=_options(study.configuration),
     )
+    return Page(html=html.encode("utf-8"), images=curve_images(fallen.figures))
 
 
 class First:
@@ -718,8 +750,8 @@ def _in_words(name: str, value: JsonValue) -> str:
 # --- the template ----------------------------------------------------------------------------------------------------
 
 
-def _template() -> jinja2.Template:
-    """Load the page's template, in which nothing can be printed unescaped or with a control character in it."""
+def _template(name: str = "page.html.j2") -> jinja2.Template:
+    """Load a page's template, in which nothing can be printed unescaped or with a control character in it."""
     import jinja2
     import markupsafe
 
@@ -735,7 +767,7 @@ def _template() -> jinja2.Template:
     environment.filters["counted"] = counted
     environment.filters["drawing"] = markupsafe.Markup
     environment.filters["source_hash"] = _source_hash
-    return environment.get_template("page.html.j2")
+    return environment.get_template(name)
 
 
 def _printed(value: object) -> object:

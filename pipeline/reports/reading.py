@@ -31,8 +31,8 @@ TABLES = (
     "duplicate_tax",
     "sensitivity",
 )
-"""What the page is made from, beside ``checks`` and ``known_items``, which runs of earlier releases lack. Nights differ
-between equal runs, and are left out."""
+"""What the page is made from, beside ``checks``, ``known_items`` and the tables of falloff, which runs of earlier
+releases lack. Nights differ between equal runs, and are left out."""
 
 METRIC_KEY = ("run_id", *METRICS.key)
 """The columns that tell one row of ``metrics`` from every other, in all runs."""

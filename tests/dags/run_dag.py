@@ -12,8 +12,9 @@ from pipeline.orchestration import load_dag, prepare_airflow
 
 
 def main() -> None:
-    """Take the Airflow home, the configuration, the most retries of a task, and the DAG."""
+    """Take the Airflow home, the configuration, the most retries of a task, the DAG, and parameters as JSON."""
     home, config, retries, name = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
+    params = json.loads(sys.argv[5])
     prepare_airflow(home)
     dag = load_dag(name)
     for task in dag.tasks:
@@ -23,7 +24,7 @@ def main() -> None:
     sys.stdout.flush()
     shown = os.dup(1)
     os.dup2(2, 1)
-    run = dag.test(logical_date=None, run_conf={"config": config})
+    run = dag.test(logical_date=None, run_conf={"config": config, **params})
     ended = [
         {
             "task": instance.task_id,

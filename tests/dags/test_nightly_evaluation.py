@@ -47,9 +47,12 @@ def make_run(project: Path, home: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=project, env=environment(home), capture_output=True, text=True)
 
 
-def run_dag(project: Path, home: Path, retries: int, name: str = "nightly_evaluation") -> dict[str, Any]:
+def run_dag(
+    project: Path, home: Path, retries: int, name: str = "nightly_evaluation", **params: object
+) -> dict[str, Any]:
     config = str(project / "config" / "assay.toml")
-    command = [sys.executable, str(PROJECT / "tests" / "dags" / "run_dag.py"), str(home), config, str(retries), name]
+    program = str(PROJECT / "tests" / "dags" / "run_dag.py")
+    command = [sys.executable, program, str(home), config, str(retries), name, json.dumps(params)]
     done = subprocess.run(command, cwd=project, env=environment(home), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
     ended: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -68,7 +71,7 @@ import json, sys
 import airflow.sdk
 before = set(sys.modules)
 sys.path.insert(0, sys.argv[1])
-import nightly_evaluation, refresh_pins
+import corpus_growth, nightly_evaluation, refresh_pins
 print(json.dumps(sorted({name.split(".")[0] for name in set(sys.modules) - before})))
 """
 
@@ -81,7 +84,7 @@ def test_reading_the_dag_imports_nothing_heavy(airflow_home: Path) -> None:
         text=True,
     )
     imported = set(json.loads(done.stdout.splitlines()[-1]))
-    assert {"nightly_evaluation", "refresh_pins"} <= imported
+    assert {"corpus_growth", "nightly_evaluation", "refresh_pins"} <= imported
     assert not imported & {"pandas", "pyarrow", "numba", "numpy", "datasketch", "scipy", "vl_convert"}
 
 
@@ -112,7 +115,7 @@ def test_the_folder_holds_exactly_the_dags_that_are_known(airflow_home: Path) ->
         text=True,
     )
     assert json.loads(done.stdout.splitlines()[-1]) == {
-        "dags": ["nightly_evaluation", "refresh_pins"],
+        "dags": ["corpus_growth", "nightly_evaluation", "refresh_pins"],
         "errors": {},
         "catchup": [False],
         "active": [1],
@@ -132,11 +135,11 @@ def test_the_dag_and_the_command_name_the_same_stages_and_make_the_same_feed(
     by_dag, by_command = ([step["stage"] for step in night["steps"][0].as_py()] for night in nights)
     assert by_dag == by_command == [stage.name for stage in STAGES]
     assert [night["trigger"][0].as_py() for night in nights] == ["manual", "command"]
-    assert "All 38 outputs were made" in first.stdout
+    assert "All 59 outputs were made" in first.stdout
 
     second = make_run(project, airflow_home)
     assert second.returncode == 0, second.stderr
-    assert "Nothing was recomputed: all 38 outputs came from the store" in second.stdout
+    assert "Nothing was recomputed: all 59 outputs came from the store" in second.stdout
     assert "recall@10" in second.stdout and "report.html" in second.stdout
     assert feed_bytes(project / ".assay") == feed_bytes(finished)
 

@@ -1,0 +1,137 @@
+"""The corpus-growth study, every week and by hand with parameters: wiring only. It moves no run and no pin."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timedelta
+
+from airflow.sdk import (
+    CronTriggerTimetable,
+    ExceptionRetryPolicy,
+    Param,
+    RetryAction,
+    RetryRule,
+    dag,
+    get_current_context,
+    task,
+    teardown,
+)
+
+# Bad input and a world that differs from the configuration do not mend by themselves; an outage does.
+RETRY_OUTAGES_ONLY = ExceptionRetryPolicy(
+    rules=[
+        RetryRule(exception="pipeline.errors.BadInput", action=RetryAction.FAIL, reason="bad input"),
+        RetryRule(exception="pipeline.errors.Unsound", action=RetryAction.FAIL, reason="not as configured"),
+        RetryRule(exception="pipeline.errors.MissingArtifact", action=RetryAction.FAIL, reason="a step is missing"),
+    ]
+)
+BY = ["random", "date", "size", "harm", "entries"]
+NAMES = {"type": "array", "items": {"type": "string", "minLength": 1}, "uniqueItems": True}
+
+
+@dag(
+    dag_id="corpus_growth",
+    schedule=CronTriggerTimetable("17 5 * * 6", timezone="UTC"),
+    start_date=datetime(2026, 1, 1),
+    catchup=False,
+    max_active_runs=1,
+    dagrun_timeout=timedelta(hours=6),
+    default_args={
+        "retries": 3,
+        "retry_delay": timedelta(minutes=5),
+        "retry_exponential_backoff": True,
+        "max_retry_delay": timedelta(hours=1),
+        "retry_policy": RETRY_OUTAGES_ONLY,
+        "execution_timeout": timedelta(hours=1),
+    },
+    params={
+        "config": Param(
+            os.environ.get("ASSAY_CONFIG", "config/assay.toml"),
+            type="string",
+            minLength=1,
+            description="Configuration file; relative paths are relative to the project.",
+        ),
+        "by": Param(
+            BY,
+            type="array",
+            items={"enum": BY},
+            minItems=1,
+            uniqueItems=True,
+            description="In what orders the catalogue grows: random, date, size, harm, or entries.",
+        ),
+        "include": Param([], **NAMES, description="Taps that join the targets; all where none is named."),
+        "exclude": Param([], **NAMES, description="Taps that do not join."),
+        "engines": Param([], **NAMES, description="Engines; all that run where none is named."),
+        "golden": Param(
+            [], **NAMES, description="Golden sets, files or folders; the configuration's where none is named."
+        ),
+        "orders": Param(
+            None, type=["null", "integer"], minimum=1, maximum=1000, description="Drawn orders; null: as configured."
+        ),
+        "sizes": Param(
+            None, type=["null", "integer"], minimum=2, maximum=1000, description="Sizes; null: as configured."
+        ),
+        "seed": Param(0, type="integer", minimum=0, description="First seed of drawn orders, and of the draws."),
+        "candidate": Param(
+            None,
+            type=["null", "string"],
+            pattern=".+@[0-9a-f]{40}([0-9a-f]{24})?$",
+            description="A tap as URL@PIN: what it would change is forecast too.",
+        ),
+    },
+    tags=["assay"],
+    doc_md=__doc__,
+)
+def corpus_growth() -> None:
+    """Study how scores fall as the catalogue grows. By hand: `assay study --config config/assay.toml`."""
+
+    @task(doc_md="Names the run. By hand: `assay study` does so by itself.")
+    def open_run() -> str:
+        from pipeline import orchestration
+
+        return orchestration.open_night(get_current_context())
+
+    @task(doc_md="Reads, groups and indexes what takes part; lists the kinds of orders. By hand: `assay study`.")
+    def prepare(run: str) -> list[str]:
+        from pipeline import orchestration
+
+        return orchestration.prepare_study(get_current_context(), run)
+
+    @task(
+        map_index_template="{{ by }}",
+        max_active_tis_per_dagrun=2,
+        doc_md="Draws the curves of every set in orders of one kind. By hand: `assay study --by BY`.",
+    )
+    def draw(run: str, by: str) -> str:
+        from pipeline import orchestration
+
+        get_current_context()["by"] = by  # type: ignore[typeddict-unknown-key]
+        return orchestration.draw_curves(get_current_context(), run, by)
+
+    @task(doc_md="Publishes the study, its tables, page and charts. By hand: `assay study`.")
+    def publish(run: str) -> str:
+        from pipeline import orchestration
+
+        return orchestration.publish_study(get_current_context(), run)
+
+    @task(doc_md="Says what the candidate would change, where one is given. By hand: `assay forecast URL@PIN`.")
+    def forecast(run: str) -> str | None:
+        from pipeline import orchestration
+
+        return orchestration.forecast_candidate(get_current_context(), run)
+
+    @teardown
+    @task(doc_md="Drops the notes of the run. By hand: `assay study` does so by itself.")
+    def close_run(run: str) -> None:
+        from pipeline import orchestration
+
+        orchestration.drop_night(get_current_context(), run)
+
+    run = open_run()
+    drawn = draw.partial(run=run).expand(by=prepare(run))
+    published = publish(run)
+    drawn >> published >> close_run(run)
+    forecast(run) >> published
+
+
+growing = corpus_growth()

@@ -1,0 +1,525 @@
+"""The section of falloff: curves with both bands, what they say in words, and which tap took which questions.
+
+A curve that would mislead is not drawn; a sentence says why. The numbers stand in the tables beside the charts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+from pipeline.reports.charts import ROOM, Bar, Point, bars, falling
+from pipeline.reports.figures import Figure, figure_of
+from pipeline.reports.reading import (
+    GRADINGS,
+    NOTHING,
+    Row,
+    between,
+    count_of,
+    counted,
+    left_out,
+    number_of,
+    rows_of,
+    text_of,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+METRIC = "recall@10"
+"""The measure whose curve is drawn; the tables hold all."""
+KINDS = {
+    "random": "taps in drawn orders",
+    "first_seen": "the oldest tap first",
+    "size": "the smallest tap first",
+    "confuser": "the worst confuser first",
+    "entries": "single entries, drawn uniformly",
+}
+"""In what order the catalogue grows, and how the page calls it."""
+BANDS = {
+    "order": "band: other orders of the same catalogue",
+    "query": "band: other questions of the same kind",
+}
+"""The two bands, and what each is the spread over."""
+TABLES = ("falloff", "falloff_fits", "falloff_summaries", "falloff_notes", "attribution")
+MOST_TAKERS = 15
+MOST_LOST = 60
+MOST_NOTES = 6
+WEAK = ("insufficient items", "no items")
+
+
+class Said(NamedTuple):
+    """What a curve says in words."""
+
+    golden_set: str
+    engine: str
+    kind: str
+    label: str
+    sentences: tuple[str, ...]
+
+
+class Taker(NamedTuple):
+    """A tap, and what it took of a lost question."""
+
+    tap: str
+    share: float
+    recovered: str
+    first: str
+    """What stands first of those of its classes that outrank the answer; empty where none does."""
+
+
+class Lost(NamedTuple):
+    """A question that is answered in the smallest subset and not in the whole corpus."""
+
+    golden_set: str
+    engine: str
+    query_id: str
+    question: str
+    takers: tuple[Taker, ...]
+
+
+class Growth(NamedTuple):
+    """All that the section shows."""
+
+    said: tuple[Said, ...]
+    not_drawn: tuple[str, ...]
+    """Sentences: what is not there, and why."""
+    figures: tuple[Figure, ...]
+    lost: tuple[Lost, ...]
+    more_lost: int
+
+
+class _Key(NamedTuple):
+    golden_set: str
+    engine: str
+    kind: str
+    grading: str
+
+
+def growth(
+    tables: Mapping[str, pa.Table],
+    questions: Mapping[str, str],
+    headline: Mapping[tuple[str, str], float | None],
+    *,
+    drawn: bool = True,
+) -> Growth:
+    """Make the section from the tables of falloff.
+
+    Args:
+        tables: the tables by name; those that are missing count as empty.
+        questions: the text of each question, by the id of its item.
+        headline: recall@10 over the whole corpus, by set and engine, where it is known.
+        drawn: whether charts are drawn too.
+    """
+    if "falloff" not in tables:
+        return Growth((), ("No curve was drawn: the run was made by an earlier release.",), (), (), 0)
+    curves = _curves(tables["falloff"])
+    rows = {name: rows_of(tables[name]) for name in TABLES[1:]}
+    drawable = {key: points for key, points in curves.items() if _drawable(points)}
+    notes = _notes(rows["falloff_notes"], curves)
+    if not curves and not rows["falloff_notes"]:
+        notes = ["No curve was drawn: orders = 0 in the configuration switches curves off."]
+    taken = [row for row in rows["attribution"] if row["grading"] == "row"]
+    lost = _lost(taken, questions)
+    return Growth(
+        said=tuple(
+            _said(key, points, curves.get(key._replace(grading="name"), []), rows, headline)
+            for key, points in curves.items()
+            if key.grading == "row"
+        ),
+        not_drawn=tuple(notes),
+        figures=tuple(_figures(drawable, taken)) if drawn else (),
+        lost=tuple(lost[:MOST_LOST]),
+        more_lost=max(0, len(lost) - MOST_LOST),
+    )
+
+
+def _curves(falloff: pa.Table) -> dict[_Key, list[Row]]:
+    """Return the points of each curve over all orders, by rising size; of equal sizes the first."""
+    import pyarrow.compute as pc
+
+    for column, value in (("metric", METRIC), ("treatment", "removed")):
+        falloff = falloff.filter(pc.equal(falloff[column], value))
+    drawn = pc.and_(pc.invert(pc.is_null(falloff["seed"])), pc.is_in(falloff["order_kind"], value_set=_drawn_kinds()))
+    curves: dict[_Key, list[Row]] = defaultdict(list)
+    for row in rows_of(falloff.filter(pc.invert(drawn))):
+        key = _Key(*(text_of(row, name) for name in ("golden_set", "engine", "order_kind", "grading")))
+        curves[key].append(row)
+    return {
+        key: [next(same) for _, same in groupby(sorted(rows, key=_place), key=lambda row: count_of(row, "entries"))]
+        for key, rows in sorted(
+            curves.items(), key=lambda one: (one[0].golden_set, [*KINDS].index(one[0].kind), one[0])
+        )
+    }
+
+
+def _order(key: _Key) -> tuple[object, ...]:
+    return key.golden_set, [*KINDS].index(key.kind), key
+
+
+def _drawn_kinds() -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array(["random", "entries"])
+
+
+def _place(row: Row) -> tuple[int, int]:
+    return count_of(row, "entries"), count_of(row, "step")
+
+
+def _drawable(points: Sequence[Row]) -> bool:
+    """Say whether a curve can be drawn without misleading: several sizes, values, and enough questions."""
+    return len(points) > 1 and all(row["value"] is not None and row["label"] not in WEAK for row in points)
+
+
+def _why_not(points: Sequence[Row]) -> str:
+    for row in points:
+        if row["value"] is None:
+            return text_of(row, "reason") or "it has no value"
+        if row["label"] in WEAK:
+            few = counted(count_of(row, "n"), "independent question")
+            return f"{few} of {count_of(row, 'n_items'):,} can be followed, and fewer than 20 support no curve"
+    return "there is one size"
+
+
+# --- in words ---------------------------------------------------------------------------------------------------------
+
+
+def _said(
+    key: _Key,
+    points: Sequence[Row],
+    by_name: Sequence[Row],
+    rows: Mapping[str, Sequence[Row]],
+    headline: Mapping[tuple[str, str], float | None],
+) -> Said:
+    label = text_of(points[-1], "label")
+    if not _drawable(points):
+        return _of(key, label, [f"No curve is drawn: {_why_not(points)}."])
+    first, last = points[0], points[-1]
+    sentences = [
+        f"{METRIC} goes from {_value(first)} over {counted(count_of(first, 'entries'), 'entry')} of "
+        f"{counted(count_of(first, 'taps'), 'tap')} to {_value(last)} over "
+        f"{counted(count_of(last, 'entries'), 'entry')} of {counted(count_of(last, 'taps'), 'tap')}."
+    ]
+    mine = [row for row in rows["falloff_summaries"] if _key_of(row) == key and row["metric"] == METRIC]
+    mine.sort(key=lambda row: SUMMARIES.index(text_of(row, "summary")))
+    sentences += [_summary(row, count_of(last, "entries")) for row in mine]
+    fits = [row for row in rows["falloff_fits"] if _key_of(row) == key and row["metric"] == METRIC]
+    sentences += [
+        f"Of three models the {text_of(row, 'model')} one fits best: on the {count_of(row, 'held_out')} largest sizes, "
+        f"held out, it is off by {number_of(row, 'held_out_error'):.3f}."
+        for row in fits
+        if row["chosen"] and row["held_out_error"] is not None
+    ]
+    if _drawable(by_name):
+        sentences.append(_gap(by_name))
+    sentences += _left_out(last, headline.get((key.golden_set, key.engine)))
+    return _of(key, label, sentences)
+
+
+def _of(key: _Key, label: str, sentences: Iterable[str]) -> Said:
+    return Said(key.golden_set, key.engine, KINDS[key.kind], label, tuple(sentences))
+
+
+def _key_of(row: Row) -> _Key:
+    return _Key(*(text_of(row, name) for name in ("golden_set", "engine", "order_kind", "grading")))
+
+
+SUMMARIES = ("loss per doubling", "half size", "floor crossing", "engine crossing")
+
+
+def _summary(row: Row, largest: int) -> str:
+    value, low, high = (number_of(row, name) for name in ("value", "low", "high"))
+    summary, against = text_of(row, "summary"), text_of(row, "against")
+    if summary == "loss per doubling":
+        if value is None:
+            return f"What a doubling costs is not known: {text_of(row, 'reason')}."
+        verb = "loses" if value >= 0 else "gains"
+        ends = sorted([abs(low), abs(high)]) if low is not None and high is not None and low * high > 0 else None
+        said = f"{ends[0]:.3f} to {ends[1]:.3f}" if ends else f"a loss of {_end(low)} to {_end(high)}"
+        return f"It {verb} {abs(value):.3f} with every doubling ({said})."
+    what = {
+        "half size": "It is half of what it was at the start",
+        "floor crossing": f"It crosses {against}",
+        "engine crossing": f"It crosses the curve of {against}",
+    }[summary]
+    if value is None:
+        reached = f"{number_of(row, 'reached'):.0%} of the draws reach it"
+        return f"{what}: {text_of(row, 'reason') or 'not reached'}; {reached}."
+    beyond = ", more than there are, if the model goes on to hold" if value > largest else ""
+    return f"{what} at about {value:,.0f} entries ({_size(low)} to {_size(high)}){beyond}."
+
+
+def _end(value: float | None) -> str:
+    return "not known" if value is None else f"{value:.3f}"
+
+
+def _size(value: float | None) -> str:
+    return "not reached" if value is None else f"{value:,.0f}"
+
+
+def _gap(by_name: Sequence[Row]) -> str:
+    first, last = (number_of(row, "gap") for row in (by_name[0], by_name[-1]))
+    if first is None or last is None:
+        return "By name and as pinned cannot be compared: no question has both."
+    return (
+        f"By name it ends at {_value(by_name[-1])}; over the questions that have both, by name minus as pinned is "
+        f"{first:+.3f} at the start and {last:+.3f} at the end."
+    )
+
+
+def _left_out(last: Row, headline: float | None) -> list[str]:
+    absent, value = count_of(last, "n_absent"), number_of(last, "value")
+    if absent:
+        end = "" if headline is None else f", so the curve does not end at the headline, {headline:.3f}"
+        verb = "is" if absent == 1 else "are"
+        return [
+            f"{counted(absent, 'question')} {verb} left out of every point, since what is asked for is not in the "
+            f"smallest subset{end}."
+        ]
+    if headline is not None and value is not None and abs(headline - value) < 1e-9:
+        return ["Its end is the headline of the run."]
+    return []
+
+
+def _notes(notes: Sequence[Row], curves: Mapping[_Key, Sequence[Row]]) -> list[str]:
+    """Say what is not there, and why; what holds of many orders is said once."""
+    found: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for row in notes:
+        found[text_of(row, "golden_set"), text_of(row, "what").partition(",")[0]].append(row)
+    sentences = []
+    for (golden_set, what), rows in sorted(found.items()):
+        about = "" if rows[0]["engine"] == "*" else f"{text_of(rows[0], 'engine')}: "
+        if what == "curve":
+            for row in rows:
+                of = "" if row["engine"] == "*" else f" of {text_of(row, 'engine')}"
+                sentences.append(f"Golden set {golden_set}: no curve{of} is drawn: {text_of(row, 'reason')}.")
+        elif len(rows) > 1:
+            first = text_of(rows[0], "reason")
+            sentences.append(f"Golden set {golden_set}: {len(rows)} times «{what}» is not drawn: {about}{first}, ...")
+        else:
+            sentences.append(f"Golden set {golden_set}: {text_of(rows[0], 'what')}: {text_of(rows[0], 'reason')}.")
+    more = len(sentences) - MOST_NOTES
+    return [*sentences[:MOST_NOTES], *([f"And {more:,} more, in falloff_notes.parquet."] if more > 0 else [])]
+
+
+def _value(row: Row) -> str:
+    value = number_of(row, "value")
+    return NOTHING if value is None else f"{value:.3f}"
+
+
+# --- drawn ------------------------------------------------------------------------------------------------------------
+
+
+def _figures(curves: Mapping[_Key, Sequence[Row]], taken: Sequence[Row]) -> Iterable[Figure]:
+    drawn = {kind: {key: rows for key, rows in curves.items() if key.kind == kind} for kind in KINDS}
+    for kind, name in (("random", "falloff"), ("entries", "falloff-entries")):
+        if drawn[kind]:
+            yield _band_figure(name, kind, {key: rows for key, rows in drawn[kind].items() if key.grading == "row"})
+    if drawn["random"]:
+        yield _grading_figure(drawn["random"])
+    others = {key: rows for key, rows in curves.items() if key.kind not in ("entries",) and key.grading == "row"}
+    if len({key.kind for key in others}) > 1:
+        yield _kinds_figure(others)
+    if taken:
+        yield _taken_figure(taken)
+
+
+def _band_figure(name: str, kind: str, curves: Mapping[_Key, Sequence[Row]]) -> Figure:
+    several = len({key.golden_set for key in curves}) > 1
+    points = []
+    for key, rows in curves.items():
+        for band, meaning in BANDS.items():
+            panel = (f"{key.golden_set} · " if several else "") + meaning
+            points += [_point(panel, key.engine, row, band) for row in rows]
+    panels = [*dict.fromkeys(point.panel for point in points)]
+    points.sort(key=lambda point: panels.index(point.panel))
+    regime = (
+        "Single entries join, drawn uniformly: another regime than whole taps, and no real catalogue grows so. "
+        if kind == "entries"
+        else "Whole taps join those that hold the answers. "
+    )
+    return figure_of(
+        name,
+        f"How {METRIC} falls as the catalogue grows" + (", entry by entry" if kind == "entries" else ""),
+        f"{regime}Dots are means over the orders at the median size, graded as pinned; equal steps double the size. "
+        "The curve stands twice, since its two bands answer two questions: what another order of the same catalogue "
+        "would have shown, and what other questions of the same kind. The first has no width at the ends, where every "
+        "order holds the same entries. 2.5th to 97.5th percentile.",
+        falling(points, "entries in the catalogue", METRIC, ticks_of([point.x for point in points])),
+        _CURVE_HEAD,
+        [row for key, rows in curves.items() for row in _curve_rows(key, rows)],
+    )
+
+
+def _grading_figure(curves: Mapping[_Key, Sequence[Row]]) -> Figure:
+    points = [
+        _point(key.golden_set, f"{key.engine}, {GRADINGS[key.grading]}", row, None)
+        for key, rows in curves.items()
+        for row in rows
+    ]
+    return figure_of(
+        "falloff-gradings",
+        "The same curve, graded by name and as pinned",
+        "The more contents carry a name, the looser is grading by it, and a catalogue that grows gives names to more "
+        "contents. Where the two curves part, a score by name says less and less.",
+        falling(points, "entries in the catalogue", METRIC, ticks_of([point.x for point in points])),
+        ("golden set", "engine", "graded", "entries", "value", "gap", "judged@10"),
+        [
+            (
+                *(key.golden_set, key.engine, GRADINGS[key.grading], f"{count_of(row, 'entries'):,}", _value(row)),
+                *(_shown(row, "gap"), _shown(row, "judged_at_k")),
+            )
+            for key, rows in curves.items()
+            for row in rows
+        ],
+    )
+
+
+def _kinds_figure(curves: Mapping[_Key, Sequence[Row]]) -> Figure:
+    points = [
+        _point(f"{key.golden_set} · {key.engine}", KINDS[key.kind], row, None)
+        for key, rows in sorted(curves.items(), key=lambda one: (one[0].golden_set, one[0].engine))
+        for row in rows
+    ]
+    return figure_of(
+        "falloff-orders",
+        "The same taps in other orders",
+        "All curves begin and end alike; between, the order decides. The date of a tap is that of its pinned commit. "
+        "The worst confuser is the tap of which most classes outrank the answers in the whole corpus.",
+        falling(points, "entries in the catalogue", METRIC, ticks_of([point.x for point in points])),
+        _CURVE_HEAD,
+        [row for key, rows in curves.items() for row in _curve_rows(key, rows)],
+    )
+
+
+def _taken_figure(taken: Sequence[Row]) -> Figure:
+    whole = [row for row in taken if row["class_id"] == "*"]
+    of: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
+    for row in whole:
+        of[text_of(row, "golden_set"), text_of(row, "engine"), text_of(row, "tap")].append(row)
+    sums = {key: sum(number_of(row, "share") or 0.0 for row in rows) for key, rows in of.items()}
+    several = Counter(key[:2] for key in sums)
+    order = sorted(sums, key=lambda key: (key[:2], -sums[key], key[2].encode()))
+    takers = [key for key in order if sums[key] > 0.005]
+    parts: list[Bar] = []
+    for pair in several:
+        for key in [key for key in takers if key[:2] == pair][:MOST_TAKERS]:
+            names = ", ".join(text_of(row, "query_id") for row in of[key] if (number_of(row, "share") or 0.0) > 0.005)
+            panel = " · ".join(pair) if len(several) > 1 else ""
+            parts.append(
+                Bar(panel, key[2], "questions taken", sums[key], f"{sums[key]:.1f}", f"{key[2]} took: {names}")
+            )
+    return figure_of(
+        "attribution",
+        "Which tap took how many questions",
+        f"{_lost_in_words(whole, len(several))} answered among the taps that hold the answers, and no more in the "
+        "whole corpus. A tap's part of a question is how often its "
+        f"joining lost it, over {count_of(whole[0], 'orders')} orders; the parts of a question add up to 1. A tap that "
+        "brings back what others took can have a part below 0, which is not drawn."
+        + left_out(len(takers) - len(parts), "attribution"),
+        bars(parts, "questions taken") if parts else None,
+        ("golden set", "engine", "tap", "questions taken", "which, and its part"),
+        [(*key, f"{sums[key]:.2f}", "; ".join(_parts(of[key]))) for key in order[:MOST_LOST]],
+    )
+
+
+def _lost_in_words(whole: Sequence[Row], panels: int) -> str:
+    lost = len({(row["golden_set"], row["engine"], row["query_id"]) for row in whole})
+    if panels > 1:
+        return f"{lost:,} times, over all sets and engines, a question is"
+    return f"{counted(lost, 'question')} {'is' if lost == 1 else 'are'}"
+
+
+def _parts(rows: Sequence[Row]) -> list[str]:
+    told = sorted(rows, key=lambda row: -(number_of(row, "share") or 0.0))
+    return [f"{text_of(row, 'query_id')} {number_of(row, 'share'):+.2f}" for row in told if row["share"]]
+
+
+def _lost(taken: Sequence[Row], questions: Mapping[str, str]) -> list[Lost]:
+    found: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
+    best: dict[tuple[str, str, str, str], Row] = {}
+    for row in taken:
+        key = (text_of(row, "golden_set"), text_of(row, "engine"), text_of(row, "query_id"))
+        if row["class_id"] == "*":
+            found[key].append(row)
+        else:
+            at = (*key, text_of(row, "tap"))
+            if at not in best or count_of(row, "rank") < count_of(best[at], "rank"):
+                best[at] = row
+    return [
+        Lost(
+            *key,
+            questions.get(key[2], ""),
+            tuple(
+                Taker(
+                    text_of(row, "tap"),
+                    number_of(row, "share") or 0.0,
+                    "found again once it alone is left out" if row["recovered_without"] else "",
+                    _first(best.get((*key, text_of(row, "tap")))),
+                )
+                for row in sorted(rows, key=lambda row: (-(number_of(row, "share") or 0.0), text_of(row, "tap")))
+                if (number_of(row, "share") or 0.0) > 0.005 or row["recovered_without"]
+            ),
+        )
+        for key, rows in sorted(found.items())
+    ]
+
+
+def _first(row: Row | None) -> str:
+    return "" if row is None else f"{text_of(row, 'slug')} at rank {count_of(row, 'rank')}"
+
+
+def _point(panel: str, series: str, row: Row, band: str | None) -> Point:
+    value = number_of(row, "value")
+    assert value is not None
+    low, high = (None, None) if band is None else (number_of(row, f"{band}_{end}") for end in ("low", "high"))
+    spread = "" if low is None or high is None else f", {between(f'{low:.3f}', f'{high:.3f}')}"
+    entries = count_of(row, "entries")
+    tip = f"{series}: {METRIC} {value:.3f}{spread} over {counted(entries, 'entry')}, n {row['n']}"
+    return Point(panel, series, max(entries, 1), value, low, high, tip)
+
+
+_CURVE_HEAD = (
+    "golden set", "engine", "order", "entries", "classes", "taps", METRIC, "over orders", "over questions", "n",
+    "judged@10",
+)  # fmt: skip
+
+
+def _curve_rows(key: _Key, rows: Sequence[Row]) -> Iterable[tuple[str, ...]]:
+    for row in rows:
+        yield (
+            key.golden_set,
+            key.engine,
+            KINDS[key.kind],
+            *(f"{count_of(row, name):,}" for name in ("entries", "classes", "taps")),
+            _value(row),
+            *(_ends(row, band) for band in BANDS),
+            str(row["n"]),
+            _shown(row, "judged_at_k"),
+        )
+
+
+def _ends(row: Row, band: str) -> str:
+    low, high = (number_of(row, f"{band}_{end}") for end in ("low", "high"))
+    return NOTHING if low is None or high is None else between(f"{low:.3f}", f"{high:.3f}")
+
+
+def _shown(row: Row, column: str) -> str:
+    value = number_of(row, column)
+    return NOTHING if value is None else f"{value:.3f}"
+
+
+def ticks_of(sizes: Sequence[int]) -> list[int]:
+    """Return round numbers for a log2 axis: doublings of 125 where three of them fit, else even steps."""
+    low, high = min(sizes), max(sizes)
+    doublings = [tick for power in range(40) if low <= (tick := 125 * 2**power) <= high * ROOM]
+    if len(doublings) >= 3:
+        return doublings
+    for step in (step * 10**power for power in range(12) for step in (1, 2, 5)):
+        ticks = [tick for tick in range(-(-low // step) * step, high + 1, step) if tick]
+        if len(ticks) <= 6:
+            return ticks or [low, high]
+    return [low, high]

@@ -1,0 +1,319 @@
+"""Studies and forecasts end to end, over git taps made for them: who took a question is named, before and after."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from pipeline.cli import main
+from pipeline.falloff.attribution import taken_by_tap
+from tests.conftest import Ended, feed_bytes
+from tests.engines.sentence_models import static_model
+from tests.taps.gitforge import NEVER, Repository
+
+Assay = Callable[..., Ended]
+
+QUESTIONS = 24
+"""Enough independent questions for a conclusion."""
+HURT = 8
+"""Questions whose wording the harmful tap copies, often enough to fill the first ten."""
+ANSWERS, COPIES, OTHERS, EMPTY = "home/answers", "copy/cats", "other/texts", "bare/nothing"
+
+
+def skill(name: str, body: str) -> bytes:
+    return f"---\nname: {name}\ndescription: A skill.\n---\n{body}\n".encode()
+
+
+def asked(place: int) -> str:
+    return f"quartz{place} lantern{place} meadow{place}"
+
+
+def filler(place: int, words: int = 30) -> str:
+    return " ".join(f"filler{place}x{word}" for word in range(words))
+
+
+FILES: Mapping[str, Mapping[str | bytes, bytes]] = {
+    ANSWERS: {f"s{at}/SKILL.md": skill(f"answer-{at}", f"{asked(at)} {filler(at)}") for at in range(QUESTIONS)},
+    COPIES: {
+        f"c{at}x{copy}/SKILL.md": skill(f"copy-{at}-{copy}", f"{asked(at)} {asked(at)} only{at}of{copy}")
+        for at in range(HURT)
+        for copy in range(10)
+    },
+    OTHERS: {f"o{at}/SKILL.md": skill(f"other-{at}", filler(1000 + at)) for at in range(12)},
+    EMPTY: {"README": b"Nothing here.\n"},
+}
+
+
+class World(NamedTuple):
+    """Git taps and a folder for the configuration of a test."""
+
+    repositories: Path
+    pins: Mapping[str, str]
+
+    def url(self, tap: str) -> str:
+        return str(self.repositories / f"{tap}.git")
+
+    def written(self, tap: str) -> str:
+        return f"{self.url(tap)}@{self.pins[tap]}"
+
+    def project(self, folder: Path, taps: Sequence[str], rows: Sequence[Mapping[str, object]], **options: int) -> Path:
+        """Write a configuration over some taps; return its file."""
+        folder.mkdir(parents=True)
+        (folder / "taps.toml").write_text("".join(self.row(tap) for tap in taps))
+        (folder / "asked.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        lines = ['store = "store"', 'taps = "taps.toml"', 'golden = ["asked.jsonl"]']
+        (folder / "assay.toml").write_text("\n".join([*lines, *(f"{key} = {value}" for key, value in options.items())]))
+        return folder / "assay.toml"
+
+    def row(self, tap: str) -> str:
+        entries = "entries = 0\n" if tap == EMPTY else ""
+        role = "target" if tap == ANSWERS else "scale"
+        return f'[[tap]]\nname = "{tap}"\nurl = "{self.url(tap)}"\npin = "{self.pins[tap]}"\nrole = "{role}"\n{entries}'
+
+
+def question(at: int, exemplar: str | None = None) -> dict[str, object]:
+    return {"queryId": f"q{at}", "query": asked(at), "exemplar": exemplar or f"{ANSWERS}::s{at}/SKILL.md"}
+
+
+ROWS = [question(at) for at in range(QUESTIONS)]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    folder = tmp_path_factory.mktemp("taps")
+    pins = {tap: Repository(folder / f"{tap}.git").commit(dict(files)) for tap, files in FILES.items()}
+    return World(folder, pins)
+
+
+class Told(NamedTuple):
+    """A forecast made before a tap was admitted, the run after, and what then stood beside the forecast."""
+
+    said: dict[str, Any]
+    run: Path
+    recorded: list[dict[str, Any]]
+
+
+def recorded(config: Path) -> list[dict[str, Any]]:
+    (path,) = (config.parent / "store" / "feed" / "forecasts").iterdir()
+    return list(pq.read_table(path).to_pylist())
+
+
+@pytest.fixture(scope="module")
+def admitted(world: World, tmp_path_factory: pytest.TempPathFactory) -> Told:
+    """A night without the harmful tap, its forecast, and the night that admits it."""
+    folder = tmp_path_factory.mktemp("admitted") / "project"
+    config = world.project(folder, [ANSWERS, OTHERS], ROWS, orders=3)
+    main(["run", "--config", str(config), "--json"])
+    main(["forecast", world.written(COPIES), "--config", str(config), "--json"])
+    before = recorded(config)
+    with (config.parent / "taps.toml").open("a") as taps:
+        taps.write(world.row(COPIES))
+    main(["run", "--config", str(config), "--json"])
+    latest = json.loads((config.parent / "store" / "feed" / "latest.json").read_text())["folder"]
+    return Told({"rows": before}, config.parent / "store" / "feed" / latest, recorded(config))
+
+
+def of(rows: Sequence[dict[str, Any]], metric: str = "recall@10", grading: str = "row") -> dict[str, Any]:
+    (row,) = [row for row in rows if (row["metric"], row["grading"]) == (metric, grading)]
+    return row
+
+
+def test_a_tap_that_copies_the_wording_of_answers_is_foreseen_to_hurt(admitted: Told) -> None:
+    row = of(admitted.said["rows"])
+    assert row["outlook"] == "hurts"
+    assert row["change"] == pytest.approx(-HURT / QUESTIONS)
+    assert row["taken"] == [f"q{at}" for at in range(HURT)]
+    assert (row["entries"], row["mirrors"]) == (HURT * 10, 0)
+    assert (row["run_after"], row["realised"]) == (None, None)
+    assert row["outcome"] == "no run of these taps with this one more is published yet"
+
+
+def test_once_it_is_admitted_what_it_did_stands_beside_what_was_said(admitted: Told) -> None:
+    row = of(admitted.recorded)
+    assert row["realised"] == pytest.approx(-HURT / QUESTIONS)
+    assert row["error"] == pytest.approx(0.0)
+    assert row["within"] is True and row["outcome"] is None
+    assert admitted.run.name == f"run={row['run_after']}" and row["run_before"] != row["run_after"]
+
+
+def test_the_tap_that_hurts_is_named_and_the_one_of_other_texts_is_not(admitted: Told) -> None:
+    taken = taken_by_tap(pq.read_table(admitted.run / "attribution.parquet"))
+    assert taken == pytest.approx({COPIES: HURT})
+
+
+def test_the_curve_ends_at_the_headline_and_the_report_says_so(admitted: Told) -> None:
+    points = pq.read_table(admitted.run / "falloff.parquet").to_pylist()
+    whole = [row for row in points if row["seed"] is None and row["metric"] == "recall@10" and row["grading"] == "row"]
+    end = max((row for row in whole if row["treatment"] == "removed"), key=lambda row: row["step"])
+    assert end["value"] == pytest.approx(1 - HURT / QUESTIONS)
+    page = (admitted.run / "report.html").read_text()
+    assert "Its end is the headline of the run." in page
+    assert f"{COPIES} took 100%" in page.replace("<bdi>", "").replace("</bdi>", "")
+    assert {"falloff.png", "falloff.svg", "attribution.png"} <= {path.name for path in admitted.run.iterdir()}
+
+
+def test_a_tap_of_other_texts_is_not_foreseen_to_change_anything(world: World, tmp_path: Path, assay: Assay) -> None:
+    config = world.project(tmp_path / "p", [ANSWERS, COPIES], ROWS)
+    ended = assay("forecast", world.written(OTHERS), "--name", OTHERS, "--config", config, "--json")
+    row = of(ended.json["forecasts"])
+    assert (row["outlook"], row["change"], row["taken"], row["brought"]) == ("no change shown", 0.0, [], [])
+
+
+@pytest.mark.parametrize(
+    ("written", "exit_code", "words"),
+    [
+        (lambda world: f"{world.url(OTHERS)}@{NEVER}", 1, "missing_pin"),
+        (lambda world: f"{world.url('other/gone')}@{world.pins[OTHERS]}", 1, "gone"),
+        (lambda world: f"git://127.0.0.1:1/other/texts@{world.pins[OTHERS]}", 75, "unavailable"),
+        (lambda world: f"{world.url(OTHERS)}@{world.pins[OTHERS][:7]}", 2, "pin"),
+        (lambda world: world.url(OTHERS), 2, "URL@PIN"),
+        (lambda world: world.written(ANSWERS), 2, "the list has a tap of this name or place"),
+        (lambda world: world.written(EMPTY), 2, "it has no entry, so it changes nothing"),
+    ],
+    ids=["missing pin", "gone", "outage", "short pin", "no pin", "in the list", "no entry"],
+)
+def test_a_candidate_that_cannot_be_measured_is_refused_as_any_tap_is(
+    world: World, tmp_path: Path, assay: Assay, written: Callable[[World], str], exit_code: int, words: str
+) -> None:
+    config = world.project(tmp_path / "p", [ANSWERS], ROWS)
+    ended = assay("forecast", written(world), "--config", config)
+    assert (ended.exit_code, words in ended.err) == (exit_code, True), ended.err
+    assert not (tmp_path / "p" / "store" / "feed").exists()
+
+
+def test_a_password_in_a_url_is_not_repeated(world: World, tmp_path: Path, assay: Assay) -> None:
+    config = world.project(tmp_path / "p", [ANSWERS], ROWS)
+    ended = assay("forecast", "https://me:secret@example.org/a/b@short", "--config", config)
+    assert ended.exit_code == 2 and "secret" not in ended.err
+
+
+class TestStudy:
+    """What a study draws, and what it says where it draws nothing."""
+
+    def test_it_names_who_took_what_and_is_published_once(self, world: World, tmp_path: Path, assay: Assay) -> None:
+        config = world.project(tmp_path / "p", [ANSWERS, COPIES, OTHERS, EMPTY], ROWS, orders=3, sizes=6)
+        words = ("study", "--by", "random", "--by", "size", "--config", config, "--json")
+        first = assay(*words)
+        assert first.exit_code == 0, first.err
+        folder = Path(first.json["folder"])
+        assert folder.name == f"study={first.json['study_id']}"
+        assert taken_by_tap(pq.read_table(folder / "attribution.parquet")) == pytest.approx({COPIES: HURT})
+        assert any("1.000 over 24 entries of 1 tap" in said for said in first.json["said"][0]["sentences"])
+        assert any(EMPTY in said and "no entry" in said for said in first.json["not_drawn"])
+        before = feed_bytes(tmp_path / "p" / "store")
+        assert assay(*words).json == first.json
+        assert feed_bytes(tmp_path / "p" / "store") == before
+
+    def test_a_tap_that_is_left_out_joins_nowhere(self, world: World, tmp_path: Path, assay: Assay) -> None:
+        config = world.project(tmp_path / "p", [ANSWERS, COPIES, OTHERS], ROWS, orders=2)
+        ended = assay("study", "--exclude", COPIES, "--config", config, "--json")
+        assert (ended.json["taps"], ended.json["left_out"]) == (2, [COPIES])
+        assert ended.json["entries"] == QUESTIONS + 12
+        same = assay("study", "--include", OTHERS, "--config", config, "--json")
+        assert same.json["study_id"] == ended.json["study_id"]
+
+    @pytest.mark.parametrize(
+        ("words", "told"),
+        [
+            (("--exclude", ANSWERS), "it is a target, which every subset holds"),
+            (("--include", "no/body"), "no tap of the list is called so"),
+            (("--engine", "bm26"), "it is not configured"),
+            (("--orders", "0"), "0 orders draw no curve"),
+        ],
+        ids=["target", "unknown tap", "unknown engine", "no order"],
+    )
+    def test_what_cannot_be_studied_is_refused(
+        self, world: World, tmp_path: Path, assay: Assay, words: Sequence[str], told: str
+    ) -> None:
+        config = world.project(tmp_path / "p", [ANSWERS, OTHERS], ROWS)
+        ended = assay("study", *words, "--config", config)
+        assert (ended.exit_code, told in ended.err) == (2, True), ended.err
+
+    def test_a_single_tap_has_no_curve(self, world: World, tmp_path: Path, assay: Assay) -> None:
+        ended = assay("study", "--config", world.project(tmp_path / "p", [ANSWERS], ROWS), "--json")
+        assert ended.json["said"] == []
+        assert any("nothing joins the targets" in said for said in ended.json["not_drawn"])
+        assert not list(Path(ended.json["folder"]).glob("*.png"))
+
+    def test_fewer_than_twenty_questions_draw_no_curve(self, world: World, tmp_path: Path, assay: Assay) -> None:
+        config = world.project(tmp_path / "p", [ANSWERS, COPIES, OTHERS], ROWS[:19], orders=2)
+        ended = assay("study", "--config", config, "--json")
+        (said,) = ended.json["said"]
+        assert said["label"] == "insufficient items"
+        assert said["sentences"] == [
+            "No curve is drawn: 19 independent questions of 19 can be followed, and fewer than 20 support no curve."
+        ]
+        assert not list(Path(ended.json["folder"]).glob("falloff*.png"))
+
+    def test_a_question_whose_answer_is_in_no_target_is_left_out_of_every_point_and_told(
+        self, world: World, tmp_path: Path, assay: Assay
+    ) -> None:
+        rows = [*ROWS, {**question(99, f"{OTHERS}::o1/SKILL.md"), "query": filler(1001, 3)}]
+        config = world.project(tmp_path / "p", [ANSWERS, OTHERS], rows, orders=2)
+        ended = assay("study", "--config", config, "--json")
+        assert any("1 question is left out of every point" in said for said in ended.json["said"][0]["sentences"])
+
+    def test_an_order_asked_for_twice_is_drawn_once_and_told(self, world: World, tmp_path: Path, assay: Assay) -> None:
+        config = world.project(tmp_path / "p", [ANSWERS, OTHERS], ROWS, orders=3)
+        ended = assay("study", "--by", "random", "--by", "random", "--config", config, "--json")
+        assert ended.json["by"] == ["random"]
+        assert any("the same order as seed 0" in said for said in ended.json["not_drawn"])
+        seeds = pq.read_table(Path(ended.json["folder"]) / "falloff.parquet")["seed"].to_pylist()
+        assert {*seeds} == {0, None}
+
+
+def test_a_night_whose_curves_are_switched_off_says_so(world: World, tmp_path: Path, assay: Assay) -> None:
+    config = world.project(tmp_path / "p", [ANSWERS], ROWS[:1], orders=0)
+    assert assay("run", "--config", config).exit_code == 0
+    (run,) = (tmp_path / "p" / "store" / "feed").glob("run=*")
+    assert "orders = 0 in the configuration switches curves off" in (run / "report.html").read_text()
+
+
+ENGINES = """
+[engines.bm25]
+[engines.dense]
+path = "model"
+[engines.both]
+kind = "hybrid"
+of = ["bm25", "dense"]
+[engines.theirs]
+kind = "run-file"
+path = "their.run"
+[engines.with-theirs]
+kind = "hybrid"
+of = ["bm25", "theirs"]
+"""
+
+
+def test_engines_of_every_kind_end_at_their_headline_or_say_why_they_have_no_curve(
+    world: World, tmp_path: Path, assay: Assay
+) -> None:
+    config = world.project(tmp_path / "p", [ANSWERS, COPIES, OTHERS], ROWS, orders=2, sizes=3)
+    config.write_text(config.read_text() + ENGINES)
+    words = [word for at in range(QUESTIONS) for word in asked(at).split()]
+    numbers = np.random.Generator(np.random.PCG64(0)).normal(size=(len(words), 16))
+    static_model(config.parent / "model", dict(zip(words, numbers.tolist(), strict=True)))
+    lines = [f"q{at} Q0 {ANSWERS}::s{at}/SKILL.md 1 1.0 theirs\n" for at in range(QUESTIONS)]
+    (config.parent / "their.run").write_text("".join(lines))
+    ended = assay("run", "--config", config, "--json")
+    assert ended.exit_code == 0, ended.err
+    tables = {
+        name: pq.read_table(Path(ended.json["feed"]) / f"{name}.parquet") for name in ("falloff", "falloff_notes")
+    }
+    ends = {
+        row["engine"]: row["value"]
+        for row in sorted(tables["falloff"].to_pylist(), key=lambda row: row["step"])
+        if (row["seed"], row["metric"], row["grading"], row["treatment"]) == (None, "recall@10", "row", "removed")
+    }
+    headline = {row["engine"]: row["values"]["recall@10"] for row in ended.json["headline"] if row["grading"] == "row"}
+    assert ends.keys() == {"bm25", "dense", "both"}
+    assert ends == pytest.approx({engine: headline[engine] for engine in ends})
+    why = {row["engine"]: row["reason"] for row in tables["falloff_notes"].to_pylist() if row["what"] == "curve"}
+    assert why.keys() == {"theirs", "with-theirs"}
+    assert "made outside" in why["theirs"] and "its source theirs has no curve" in why["with-theirs"]
