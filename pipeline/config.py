@@ -399,7 +399,8 @@ def _take_environment(given: _Given, environ: Mapping[str, str], overrides: Over
             given.take_engine_option(prefixes[fits], variable.removeprefix(fits).lower(), text, variable)
         else:
             known = ["ASSAY_CONFIG", *options, *(f"{prefix}<OPTION>" for prefix in prefixes)]
-            near = difflib.get_close_matches(variable, known, n=3) or sorted(options)
+            longer = [name for name in known if name.startswith(f"{variable}_")][:3]
+            near = longer or difflib.get_close_matches(variable, known, n=3) or sorted(options)
             given.faults.append(Fault(variable, "no option has this name", f"unset it, or use: {', '.join(near)}"))
 
 

@@ -46,7 +46,8 @@ def test_every_file_of_the_feed_is_documented(finished: Path) -> None:
     text = (PROJECT / "docs" / "feed.md").read_text(encoding="utf-8")
     for path in (finished / "feed").rglob("*"):
         if path.is_file() and path.parent.name.startswith("run="):
-            named = path.stem in RUN_TABLES if path.suffix == ".parquet" else path.suffix == ".png" or path.name in text
+            drawn = path.suffix in (".png", ".svg")
+            named = path.stem in RUN_TABLES if path.suffix == ".parquet" else drawn or path.name in text
             assert named, path.name
         elif path.is_file():
             assert path.name in text or f"`{path.parent.name}/" in text, path.name
