@@ -19,7 +19,7 @@ DEPTH = 10
 
 Said = Annotated[str, Field(pattern=r"\S")]
 
-_ENTRY = re.compile(r"(?P<tap>[^@:]+)(?:@[0-9a-f]{40}:|::)(?P<path>.+)", re.DOTALL)
+_ENTRY = re.compile(r"(?P<tap>[^@:]+)(?:@(?:[0-9a-f]{40}|[0-9a-f]{64}):|::)(?P<path>.+)", re.DOTALL)
 _CONTENT = re.compile(r"class:[0-9a-f]{64}")
 
 

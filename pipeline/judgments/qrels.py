@@ -32,7 +32,7 @@ class Judgment(Record):
     doc_id: str | None = Field(
         default=None,
         alias="docId",
-        pattern=r"^[^@:]+@[0-9a-f]{40}:.",
+        pattern=r"^[^@:]+@([0-9a-f]{40}|[0-9a-f]{64}):(.|\s)",
         description="An entry at its pin, `tap@pin:path`.",
     )
     chunk_id: str | None = Field(

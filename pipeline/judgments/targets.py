@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 COLUMNS = ("tap", "path", "path_text", "class_id", "body_sha256", "empty_body")
 """Columns of the entries of a corpus that are needed here."""
 
-_AT_PIN = re.compile(r"(?P<tap>[^@:]+)@(?P<pin>[0-9a-f]{40}):(?P<path>.+)", re.DOTALL)
+_AT_PIN = re.compile(r"(?P<tap>[^@:]+)@(?P<pin>[0-9a-f]{40}|[0-9a-f]{64}):(?P<path>.+)", re.DOTALL)
 _CONTENT = re.compile(r"(?:class:)?(?P<body>[0-9a-f]{64})")
 
 

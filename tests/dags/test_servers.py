@@ -143,7 +143,9 @@ def test_the_servers_run_a_night_and_die_with_a_command_that_is_killed(
     path = f"/api/v2/dags/nightly_evaluation/dagRuns/{run['dag_run_id']}"
     wait_until(lambda: api("GET", path)["state"] in ("success", "failed"), 480)
     assert api("GET", path)["state"] == "success"
-    assert feed_bytes(project / ".assay") == feed_bytes(finished)
+    # The scheduler may have run the weekly study besides.
+    of_runs = {name: digest for name, digest in feed_bytes(project / ".assay").items() if not name.startswith("study=")}
+    assert of_runs == feed_bytes(finished)
 
     below = psutil.Process(process.pid).children(recursive=True)
     assert len(below) > 5 and len(running(project)) > 5
