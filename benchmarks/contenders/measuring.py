@@ -131,6 +131,12 @@ def subsets(count: int) -> list[int]:
     return [-(-count * step // STEPS) for step in range(1, STEPS + 1)]
 
 
+def turned(entries: Sequence[T]) -> list[T]:
+    """Return another order: the first subset stays, as that which holds the answers does; the rest joins backwards."""
+    targets = subsets(len(entries))[0]
+    return [*entries[:targets], *reversed(entries[targets:])]
+
+
 def shingles(text: str, size: int = 5) -> list[str]:
     """Return the runs of ``size`` words of a text; the whole of a shorter one."""
     words = text.lower().split()

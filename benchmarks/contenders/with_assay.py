@@ -6,7 +6,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, cast
 
-from measuring import Entries, Ready, Shown, Work, distinct, main, subsets
+from measuring import Entries, Ready, Shown, Work, distinct, main, subsets, turned
 
 if TYPE_CHECKING:
     import numpy as np
@@ -131,7 +131,7 @@ def again(tokenizer: Tokenizer) -> Ready:
         curve.rank(nested)
 
         def work() -> Shown:
-            ranked = curve.rank(nested_of(entries, turned=True))
+            ranked = curve.rank(nested_of(entries, backwards=True))
             return lambda: ranked.queries
 
         return work
@@ -151,9 +151,9 @@ def curve_of(entries: Entries, taps: list[pa.Table], tokenizer: Tokenizer) -> tu
     engine = Bm25(Bm25Options(tokenizer=tokenizer))
     corpus = IndexedTaps([engine.index_tap(tap) for tap in taps])
     queries = [Query(f"{number:04}", text) for number, text in enumerate(entries.queries)]
-    nested = nested_of(entries, turned=False)
-    # No entry is in every subset of both orders, so that any word may be stood in for.
-    return WordCurve(corpus, engine, queries, classes_of(entries), np.zeros(corpus.entries, np.bool_)), nested
+    nested = nested_of(entries, backwards=False)
+    in_every_subset = np.arange(corpus.entries) < nested.entries[0]
+    return WordCurve(corpus, engine, queries, classes_of(entries), in_every_subset), nested
 
 
 def classes_of(entries: Entries) -> NDArray[np.int64]:
@@ -164,8 +164,8 @@ def classes_of(entries: Entries) -> NDArray[np.int64]:
     return np.asarray(column.dictionary_encode().indices).astype(np.int64)
 
 
-def nested_of(entries: Entries, *, turned: bool) -> Subsets:
-    """Return the nested subsets of the order of the entries, or of the opposite one."""
+def nested_of(entries: Entries, *, backwards: bool) -> Subsets:
+    """Return the nested subsets of the order of the entries, or of that in which the rest joins backwards."""
     import numpy as np
 
     from pipeline.falloff.orders import Order, Subsets
@@ -173,7 +173,8 @@ def nested_of(entries: Entries, *, turned: bool) -> Subsets:
     count = entries.table.num_rows
     sizes = np.array(subsets(count), np.int64)
     step_of = np.searchsorted(sizes, np.arange(count), side="right").astype(np.int32)
-    step_of = step_of[::-1].copy() if turned else step_of
+    if backwards:
+        step_of[turned(range(count))] = step_of.copy()
     nothing = np.zeros(sizes.size, np.int64)  # classes and taps of a subset stand in tables alone
     return Subsets(cast(Order, None), sizes, step_of, sizes, nothing, nothing)
 

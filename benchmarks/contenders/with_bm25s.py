@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from measuring import DEPTH, Entries, Ready, Shown, Work, main, subsets
+from measuring import DEPTH, Entries, Ready, Shown, Work, main, subsets, turned
 
 
 def function() -> Ready:
@@ -93,7 +93,7 @@ def again() -> Ready:
 
     def ready(entries: Entries) -> Work:
         ids, vocabulary, asked = _cut(entries)
-        ids = ids[::-1]
+        ids = turned(ids)
 
         def work() -> Shown:
             best = [_best(ranker, ids[:size], vocabulary, asked) for size in subsets(len(ids))]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from measuring import DEPTH, Entries, Ready, Shown, Work, main, subsets
+from measuring import DEPTH, Entries, Ready, Shown, Work, main, subsets, turned
 
 STOPPED = "the a an and or of to for in on with is are be this that it as at by from your you can will if when how"
 STOPWORDS = frozenset(STOPPED.split())
@@ -66,7 +66,7 @@ def again() -> Ready:
     cut = _cut()
 
     def ready(entries: Entries) -> Work:
-        texts, asked = [cut(text) for text in entries.texts][::-1], [cut(query) for query in entries.queries]
+        texts, asked = turned([cut(text) for text in entries.texts]), [cut(query) for query in entries.queries]
 
         def work() -> Shown:
             best = [_best(texts[:size], asked) for size in subsets(len(texts))]

@@ -175,12 +175,12 @@ class _Names:
         words: list[Sequence[str]] = [name.casefold().split() for name in sorted(set(names))]
         # The longest first, so that of two names that begin alike the whole one is taken.
         words.sort(key=lambda name: (-len(" ".join(name)), name))
-        self._first = [name[0] for name in words]
+        self._words = words
         alternatives = "|".join(r"\s+".join(map(re.escape, name)) for name in words)
         self._pattern = re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)")
 
     def count(self, text: str) -> int:
-        # Looking for plain text is many times faster than the pattern, and most texts hold none.
-        if not any(first in text for first in self._first):
+        # Looking for plain words is many times faster than the pattern, and most texts lack one of each name.
+        if not any(all(word in text for word in name) for name in self._words):
             return 0
         return sum(1 for _ in self._pattern.finditer(text))
