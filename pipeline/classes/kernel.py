@@ -7,14 +7,17 @@ and unsigned 64-bit integers into floats: so every constant has its type, and ev
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numpy.typing import NDArray
 
-F = TypeVar("F", bound=Callable[..., object])
+from pipeline.machine import compiled as _compiled
+from pipeline.machine import input_of as _input
+from pipeline.machine import output_of as _output
+from pipeline.machine import results_of as _results
+
 Scalar: TypeAlias = Any
 """A whole number of the machine; of the interpreter without the compiler."""
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -41,27 +44,11 @@ _ZERO, _LOW = U64(0), U64(0xFFFFFFFF)
 _LARGEST = U32(0xFFFFFFFF)
 
 
-def _input(kind: types.Type, dimensions: int = 1) -> types.Array:
-    return types.Array(kind, dimensions, "C", readonly=True)
-
-
-def _output(kind: types.Type, dimensions: int = 1) -> types.Array:
-    return types.Array(kind, dimensions, "C")
-
-
 _BYTES, _INTS, _LONGS, _WORDS, _KEYS = (
     _input(kind) for kind in (types.uint8, types.int32, types.int64, types.uint32, types.uint64)
 )
 _TEXTS = (_BYTES, _LONGS, _LONGS)
 _TABLES = (_BYTES, _BYTES, _INTS, _LONGS, _BYTES)
-
-
-def _results(*kinds: types.Type) -> types.BaseTuple:
-    return types.Tuple(kinds)  # type: ignore[no-untyped-call]
-
-
-def _compiled(signature: object = None) -> Callable[[F], F]:
-    return cast("Callable[[F], F]", njit(signature, cache=True, nogil=True))
 
 
 @_compiled()

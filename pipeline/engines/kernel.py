@@ -7,14 +7,17 @@ unsigned 64-bit integers into floats.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numpy.typing import NDArray
 
-F = TypeVar("F", bound=Callable[..., object])
+from pipeline.machine import compiled as _compiled
+from pipeline.machine import input_of as _input
+from pipeline.machine import output_of as _output
+from pipeline.machine import results_of as _results
+
 Scalar: TypeAlias = Any
 """A whole number of the machine; of the interpreter without the compiler."""
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -46,25 +49,9 @@ _FIRST_SLOTS = 13
 _OBJECTIVE_C = tuple(b"objective c")
 
 
-def _input(kind: types.Type, dimensions: int = 1) -> types.Array:
-    return types.Array(kind, dimensions, "C", readonly=True)
-
-
-def _output(kind: types.Type) -> types.Array:
-    return types.Array(kind, 1, "C")
-
-
 _BYTES, _INTS, _LONGS, _KEYS, _FLOATS = (
     _input(kind) for kind in (types.uint8, types.int32, types.int64, types.uint64, types.float64)
 )
-
-
-def _results(*kinds: types.Type) -> types.BaseTuple:
-    return types.Tuple(kinds)  # type: ignore[no-untyped-call]
-
-
-def _compiled(signature: object = None) -> Callable[[F], F]:
-    return cast("Callable[[F], F]", njit(signature, cache=True, nogil=True))
 
 
 @_compiled()

@@ -7,14 +7,17 @@ A cell is one query in one subset: number ``step * queries + query``. All loops 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numpy.typing import NDArray
 
-F = TypeVar("F", bound=Callable[..., object])
+from pipeline.machine import compiled as _compiled
+from pipeline.machine import input_of as _input
+from pipeline.machine import output_of as _output
+from pipeline.machine import results_of as _results
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
@@ -30,22 +33,6 @@ REMOVED, IRRELEVANT, UNMODIFIED = 0, 1, 2
 """Treatments of later mirrors, by number."""
 RECALL, HIT, PRECISION, NDCG, JUDGED, MRR, BPREF, NDCG_CONDENSED, RBP, RBP_RESIDUAL = range(10)
 """Families of measures, by number."""
-
-
-def _input(kind: types.Type, dimensions: int = 1) -> types.Array:
-    return types.Array(kind, dimensions, "C", readonly=True)
-
-
-def _output(kind: types.Type, dimensions: int = 1) -> types.Array:
-    return types.Array(kind, dimensions, "C")
-
-
-def _results(*kinds: types.Type) -> types.BaseTuple:
-    return types.Tuple(kinds)  # type: ignore[no-untyped-call]
-
-
-def _compiled(signature: object = None) -> Callable[[F], F]:
-    return cast("Callable[[F], F]", njit(signature, cache=True, nogil=True))
 
 
 _I4, _I8, _F8 = types.int32, types.int64, types.float64
