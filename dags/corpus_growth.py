@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from datetime import datetime, timedelta
-
 from airflow.sdk import (
     CronTriggerTimetable,
-    ExceptionRetryPolicy,
     Param,
-    RetryAction,
-    RetryRule,
     dag,
     get_current_context,
     task,
     teardown,
 )
+from assay_dags import SHARED, config_param
 
-# Bad input and a world that differs from the configuration do not mend by themselves; an outage does.
-RETRY_OUTAGES_ONLY = ExceptionRetryPolicy(
-    rules=[
-        RetryRule(exception="pipeline.errors.BadInput", action=RetryAction.FAIL, reason="bad input"),
-        RetryRule(exception="pipeline.errors.Unsound", action=RetryAction.FAIL, reason="not as configured"),
-        RetryRule(exception="pipeline.errors.MissingArtifact", action=RetryAction.FAIL, reason="a step is missing"),
-    ]
-)
 BY = ["random", "date", "size", "harm", "entries"]
 NAMES = {"type": "array", "items": {"type": "string", "minLength": 1}, "uniqueItems": True}
 
@@ -32,25 +19,8 @@ NAMES = {"type": "array", "items": {"type": "string", "minLength": 1}, "uniqueIt
 @dag(
     dag_id="corpus_growth",
     schedule=CronTriggerTimetable("17 5 * * 6", timezone="UTC"),
-    start_date=datetime(2026, 1, 1),
-    catchup=False,
-    max_active_runs=1,
-    dagrun_timeout=timedelta(hours=6),
-    default_args={
-        "retries": 3,
-        "retry_delay": timedelta(minutes=5),
-        "retry_exponential_backoff": True,
-        "max_retry_delay": timedelta(hours=1),
-        "retry_policy": RETRY_OUTAGES_ONLY,
-        "execution_timeout": timedelta(hours=1),
-    },
     params={
-        "config": Param(
-            os.environ.get("ASSAY_CONFIG", "config/assay.toml"),
-            type="string",
-            minLength=1,
-            description="Configuration file; relative paths are relative to the project.",
-        ),
+        "config": config_param(),
         "by": Param(
             BY,
             type="array",
@@ -79,8 +49,8 @@ NAMES = {"type": "array", "items": {"type": "string", "minLength": 1}, "uniqueIt
             description="A tap as URL@PIN: what it would change is forecast too.",
         ),
     },
-    tags=["assay"],
     doc_md=__doc__,
+    **SHARED,
 )
 def corpus_growth() -> None:
     """Study how scores fall as the catalogue grows. By hand: `assay study --config config/assay.toml`."""

@@ -2,60 +2,25 @@
 
 from __future__ import annotations
 
-import os
-from datetime import datetime, timedelta
-
 from airflow.sdk import (
     Asset,
     CronTriggerTimetable,
-    ExceptionRetryPolicy,
-    Param,
-    RetryAction,
-    RetryRule,
     dag,
     get_current_context,
     task,
     teardown,
 )
+from assay_dags import SHARED, config_param
 
 FEED = Asset(name="assay_feed", uri="x-assay://feed")
-
-# Bad input and a world that differs from the configuration do not mend by themselves; an outage does.
-RETRY_OUTAGES_ONLY = ExceptionRetryPolicy(
-    rules=[
-        RetryRule(exception="pipeline.errors.BadInput", action=RetryAction.FAIL, reason="bad input"),
-        RetryRule(exception="pipeline.errors.Unsound", action=RetryAction.FAIL, reason="not as configured"),
-        RetryRule(exception="pipeline.errors.CheckFailed", action=RetryAction.FAIL, reason="a check failed"),
-        RetryRule(exception="pipeline.errors.MissingArtifact", action=RetryAction.FAIL, reason="a step is missing"),
-    ]
-)
 
 
 @dag(
     dag_id="nightly_evaluation",
     schedule=CronTriggerTimetable("17 2 * * *", timezone="UTC"),
-    start_date=datetime(2026, 1, 1),
-    catchup=False,
-    max_active_runs=1,
-    dagrun_timeout=timedelta(hours=6),
-    default_args={
-        "retries": 3,
-        "retry_delay": timedelta(minutes=5),
-        "retry_exponential_backoff": True,
-        "max_retry_delay": timedelta(hours=1),
-        "retry_policy": RETRY_OUTAGES_ONLY,
-        "execution_timeout": timedelta(hours=1),
-    },
-    params={
-        "config": Param(
-            os.environ.get("ASSAY_CONFIG", "config/assay.toml"),
-            type="string",
-            minLength=1,
-            description="Configuration file; relative paths are relative to the project.",
-        )
-    },
-    tags=["assay"],
+    params={"config": config_param()},
     doc_md=__doc__,
+    **SHARED,
 )
 def nightly_evaluation() -> None:
     """Evaluate every golden set over the pinned corpus. By hand: `assay run --config config/assay.toml`."""

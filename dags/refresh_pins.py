@@ -2,54 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from datetime import datetime, timedelta
-
 from airflow.sdk import (
     CronTriggerTimetable,
-    ExceptionRetryPolicy,
-    Param,
-    RetryAction,
-    RetryRule,
     dag,
     get_current_context,
     task,
 )
-
-# Bad input and a world that differs from the configuration do not mend by themselves; an outage does.
-RETRY_OUTAGES_ONLY = ExceptionRetryPolicy(
-    rules=[
-        RetryRule(exception="pipeline.errors.BadInput", action=RetryAction.FAIL, reason="bad input"),
-        RetryRule(exception="pipeline.errors.Unsound", action=RetryAction.FAIL, reason="not as configured"),
-    ]
-)
+from assay_dags import SHARED, config_param
 
 
 @dag(
     dag_id="refresh_pins",
     schedule=CronTriggerTimetable("47 4 * * 1", timezone="UTC"),
-    start_date=datetime(2026, 1, 1),
-    catchup=False,
-    max_active_runs=1,
-    dagrun_timeout=timedelta(hours=6),
-    default_args={
-        "retries": 3,
-        "retry_delay": timedelta(minutes=5),
-        "retry_exponential_backoff": True,
-        "max_retry_delay": timedelta(hours=1),
-        "retry_policy": RETRY_OUTAGES_ONLY,
-        "execution_timeout": timedelta(hours=1),
-    },
-    params={
-        "config": Param(
-            os.environ.get("ASSAY_CONFIG", "config/assay.toml"),
-            type="string",
-            minLength=1,
-            description="Configuration file; relative paths are relative to the project.",
-        )
-    },
-    tags=["assay"],
+    params={"config": config_param()},
     doc_md=__doc__,
+    **SHARED,
 )
 def refresh_pins() -> None:
     """Propose the heads of upstream as new pins. By hand: `assay taps refresh --config config/assay.toml`."""

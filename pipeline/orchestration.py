@@ -332,9 +332,11 @@ def migrate() -> None:
 def load_dag(name: str) -> DAG:
     """Migrate Airflow's database where its version changed, and return the DAG, bound in its own module."""
     migrate()
-    from airflow.dag_processing.dagbag import DagBag
+    from airflow.dag_processing.dagbag import BundleDagBag
 
-    bag = DagBag(os.environ["AIRFLOW__CORE__DAGS_FOLDER"])
+    # As Airflow's own processes do: the files of the folder may import each other.
+    folder = Path(os.environ["AIRFLOW__CORE__DAGS_FOLDER"])
+    bag = BundleDagBag(folder, bundle_path=folder)
     if bag.import_errors:
         raise RuntimeError(f"a DAG cannot be read: {bag.import_errors}")
     return bag.dags[name]

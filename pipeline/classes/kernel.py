@@ -344,6 +344,23 @@ def _union(parents: Longs, left: Scalar, right: Scalar) -> None:
         parents[left] = right
 
 
+@_compiled()
+def _with_pair(
+    pairs: Longs, similarities: Floats, found: Scalar, row: Scalar, other: Scalar, similarity: Scalar
+) -> tuple[Longs, Floats]:
+    """Note a pair after the ``found`` that are noted already, in arrays twice as long where there is no room."""
+    if found == similarities.size:
+        longer_pairs = np.empty((2 * found, 2), np.int64)
+        longer_pairs[:found] = pairs
+        longer_similarities = np.empty(2 * found, np.float64)
+        longer_similarities[:found] = similarities
+        pairs, similarities = longer_pairs, longer_similarities
+    pairs[found, 0] = min(row, other)
+    pairs[found, 1] = max(row, other)
+    similarities[found] = similarity
+    return pairs, similarities
+
+
 @_compiled(types.void(_input(types.uint64, 2), _input(types.int64, 2), _output(types.int64)))
 def tie(keys: Keys, orders: Longs, parents: Longs) -> None:
     """Join all rows that share a band, unverified. At the end ``parents`` holds the smallest row of each component."""
@@ -442,16 +459,7 @@ def link(
                 if similarity >= threshold:
                     _union(parents, row, other)
                 elif similarity >= floor:
-                    if found == similarities.size:
-                        larger = np.empty((2 * found, 2), np.int64)
-                        larger[:found] = pairs
-                        pairs = larger
-                        longer = np.empty(2 * found, np.float64)
-                        longer[:found] = similarities
-                        similarities = longer
-                    pairs[found, 0] = min(row, other)
-                    pairs[found, 1] = max(row, other)
-                    similarities[found] = similarity
+                    pairs, similarities = _with_pair(pairs, similarities, found, row, other, similarity)
                     found += 1
     for row in range(parents.size):
         parents[row] = _root(parents, row)
@@ -606,16 +614,7 @@ def join(
             if similarity < threshold:
                 continue
             _union(parents, row, other)
-            if found == similarities.size:
-                larger = np.empty((2 * found, 2), np.int64)
-                larger[:found] = pairs
-                pairs = larger
-                longer = np.empty(2 * found, np.float64)
-                longer[:found] = similarities
-                similarities = longer
-            pairs[found, 0] = min(row, other)
-            pairs[found, 1] = max(row, other)
-            similarities[found] = similarity
+            pairs, similarities = _with_pair(pairs, similarities, found, row, other, similarity)
             found += 1
     for row in range(parents.size):
         parents[row] = _root(parents, row)

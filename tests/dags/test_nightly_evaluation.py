@@ -93,8 +93,10 @@ import json, sys
 from pathlib import Path
 from pipeline.orchestration import prepare_airflow
 prepare_airflow(Path(sys.argv[1]))
-from airflow.dag_processing.dagbag import DagBag
-bag = DagBag(sys.argv[2])
+from airflow.dag_processing.dagbag import BundleDagBag
+from pipeline import errors
+kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.AssayError)]
+bag = BundleDagBag(Path(sys.argv[2]), bundle_path=Path(sys.argv[2]))
 tasks = [task for dag in bag.dags.values() for task in dag.tasks]
 print(json.dumps({
     "dags": sorted(bag.dags), "errors": bag.import_errors,
@@ -102,6 +104,11 @@ print(json.dumps({
     "active": sorted({dag.max_active_runs for dag in bag.dags.values()}),
     "undocumented": [task.task_id for task in tasks if "By hand: `assay " not in (task.doc_md or "")],
     "retries": sorted({task.retries for task in tasks}),
+    "tried_again": sorted({
+        kind.__name__
+        for task in tasks for kind in [*kinds, OSError]
+        if task.retry_policy.evaluate(kind("what happened"), 1, 3).action.value != "fail"
+    }),
     "untimed": [task.task_id for task in tasks if task.execution_timeout is None],
 }))
 """
@@ -121,6 +128,7 @@ def test_the_folder_holds_exactly_the_dags_that_are_known(airflow_home: Path) ->
         "active": [1],
         "undocumented": [],
         "retries": [3],
+        "tried_again": ["OSError", "Outage"],
         "untimed": [],
     }
 
