@@ -13,7 +13,7 @@ from pipeline.feedback.queue import MISSED, Correction, Entered, Failure, State,
 from pipeline.golden.assertions import Citation
 from pipeline.golden.items import GoldenItem, GoldenSet, plain_question
 from pipeline.keeping import opened_ledger, targets_of
-from pipeline.ledger import sqlite_file
+from pipeline.ledger import has_commit
 from pipeline.store import Artifact
 from pipeline.workspace import Corpus, Facts, Workspace, find_scores, mentioned, now, read, score_keys
 
@@ -35,8 +35,8 @@ def fill_queue(
 ) -> Filled:
     """Enter the failures of the scored rankings into the queue, and write down what exemplars and citations say.
 
-    It is done once for a run: an unchanged night opens no ledger. A night that reads the ledger as of an earlier
-    position writes nothing.
+    It is done once for a run and a ledger, which says itself whether it was: an unchanged night adds nothing. A night
+    that reads the ledger as of an earlier position writes nothing.
 
     Raises:
         MissingArtifact: an engine has not scored a set yet.
@@ -45,13 +45,13 @@ def fill_queue(
     reads_the_past = workspace.settings.config.as_of >= 0
     scores = score_keys(workspace, corpus, grouped, sets)
     inputs: Facts = {"run": run_id, "scores": scores, "entered": not reads_the_past}
-    file = sqlite_file(workspace.settings.ledger_url)
+    deed = f"night {workspace.store.key(FEEDBACK, inputs)}"
     done = workspace.store.find(FEEDBACK, inputs)
-    if done is not None and (reads_the_past or file is None or file.exists()):
+    if done is not None and (reads_the_past or has_commit(workspace.settings.ledger_url, deed)):
         workspace.note(FEEDBACK, run_id[:12], "store", time.monotonic() - started)
         return Filled(0, 0)
     failures = _failures(workspace, corpus, grouped, sets, run_id)
-    new = 0 if reads_the_past else _write(workspace, corpus, grouped, sets, failures)
+    new = 0 if reads_the_past else _write(workspace, corpus, grouped, sets, failures, deed)
     if done is None:
         workspace.store.write(FEEDBACK, inputs, {}, {"failures": len(failures)})
     detail = f"{new:,} of {len(failures):,} failures are new"
@@ -91,7 +91,12 @@ def _failure(row: dict[str, Any], item: GoldenItem, hits: dict[str, list[str]], 
 
 
 def _write(
-    workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet], failures: Sequence[Failure]
+    workspace: Workspace,
+    corpus: Corpus,
+    grouped: Artifact,
+    sets: Sequence[GoldenSet],
+    failures: Sequence[Failure],
+    deed: str,
 ) -> int:
     from pipeline.golden.resolve import resolve
     from pipeline.judgments.provenance import provenance_of
@@ -102,7 +107,7 @@ def _write(
     targets = Targets(entries, {tap.name: str(tap.pin) for tap in corpus.taps})
     concepts = mentioned(workspace, entries)
     said = [row for golden in sets for row in provenance_of(resolve(golden, entries, concepts=concepts), targets)]
-    with opened_ledger(workspace) as ledger, ledger.adding("night", now()) as addition:
+    with opened_ledger(workspace) as ledger, ledger.adding(deed, now()) as addition:
         append_once(addition, said)
         return len(enter(addition, failures))
 

@@ -91,10 +91,17 @@ class Workspace:
 
     @cached_property
     def position(self) -> int:
-        """Position of the ledger as of which this night reads it: the same for all its processes."""
+        """Position of the ledger as of which this night reads it: the same for all its processes.
+
+        It is that of the last row that can change a result: an earlier position of the same results is the same night.
+
+        Raises:
+            BadInput: what is there is no ledger, or it ends before the position that was asked for.
+            Outage: the ledger is out of reach.
+        """
         configured = self.settings.config.as_of
         if configured >= 0:
-            return configured
+            return results_position(self.settings.ledger_url, configured)
         noted = self.night.position()
         if noted is None:
             noted = results_position(self.settings.ledger_url)

@@ -10,11 +10,14 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from pipeline.ledger import url_of
+from pipeline.ledger.ledger import open_ledger
 from tests.conftest import Ended, feed_bytes
 
 pytestmark = pytest.mark.slow
 
 Assay = Callable[..., Ended]
+DEBUG = "harbor-works/field-skills::skills/debug/SKILL.md"
 
 
 def published(store: Path, run: dict[str, Any], name: str) -> list[dict[str, Any]]:
@@ -103,3 +106,42 @@ def test_items_and_judgments_go_in_and_come_out(stored: Path, examples: Path, as
     }
     assert f"c1 0 class:{entry['class_id']} 3" in assay("qrels", "export", "--form", "trec", *options).out
     assert '"annotator":"kim"' in assay("qrels", "export", *options).out
+
+
+def test_a_namesake_of_the_right_answer_is_another_kind_of_failure_however_the_row_names_it(
+    stored: Path, examples: Path, assay: Assay, tmp_path: Path
+) -> None:
+    rows = [
+        {"queryId": "pinned", "question": "debug debug debug", "exemplar": DEBUG},
+        {"queryId": "named", "question": "debug, debug, debug", "exemplar": DEBUG, "relevant": ["debug"]},
+    ]
+    golden = tmp_path / "asked.jsonl"
+    golden.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    config = examples / "config" / "assay.toml"
+    run = assay("run", "--config", config, "--golden", golden, "--store", stored, "--json").json
+    kinds = {(row["query_id"], row["failure_class"]) for row in published(stored, run, "outcomes")}
+    assert kinds == {("pinned", "conflict_mishandled"), ("named", "conflict_mishandled")}
+
+
+def test_each_ledger_gets_the_failures_of_a_run_that_the_store_has_seen(
+    stored: Path, examples: Path, assay: Assay, tmp_path: Path, postgresql: str
+) -> None:
+    options = ["--config", examples / "config" / "assay.toml", "--store", stored, "--json"]
+    assay("run", *options)
+    wanted = [row["failure"] for row in assay("feedback", "list", *options).json]
+    assert wanted
+    older = tmp_path / "older.sqlite"
+    open_ledger(url_of(str(older), tmp_path)).close()
+    for ledger in (older, tmp_path / "new.sqlite", postgresql):
+        for _ in range(2):
+            assert assay("run", *options, "--ledger", ledger).exit_code == 0
+            queue = assay("feedback", "list", *options, "--ledger", ledger).json
+            assert [row["failure"] for row in queue] == wanted
+
+
+def test_a_position_that_no_ledger_has_is_refused_before_any_work(
+    stored: Path, examples: Path, assay: Assay, tmp_path: Path
+) -> None:
+    ended = assay("run", "--config", examples / "config" / "assay.toml", "--store", tmp_path / "new", "--as-of", 500)
+    assert (ended.exit_code, "the ledger ends at 0" in ended.err) == (2, True)
+    assert not (tmp_path / "new" / "ledger.sqlite").exists()

@@ -63,6 +63,8 @@ class Resolved(NamedTuple):
     """Classes of the entries and contents that its assertions name, by the string."""
     concepts: Mapping[str, frozenset[str]] = {}
     """The concepts that each class of the corpus mentions, where the item asks about any."""
+    names: frozenset[str] = frozenset()
+    """Names of what answers it: those of the row, and those that entries of its exemplars' classes carry."""
     taps: tuple[str, ...] = ()
     """Taps of the entries that its exemplars name, or, without one, that carry its names; sorted, each once."""
 
@@ -328,6 +330,9 @@ def _resolved(item: GoldenItem, corpus: _Corpus, concepts: Mentioned = NOTHING_M
         ambiguous=any(len(found) > 1 for found in classes_by_name),
         class_entries=sum(len(corpus.by_class[class_id]) for class_id in classes),
         name_entries=sum(map(len, named)),
+        names=frozenset(
+            [*item.relevant, *(corpus.slug[row] for class_id in classes for row in corpus.by_class[class_id])]
+        ),
         candidates=tuple(sorted(set[str]().union(*classes_by_name))),
         lookup=bool(named) and all(len(found) == 1 for found in classes_by_name),
         included=_decided(item, corpus, include=True),

@@ -9,20 +9,27 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
-from pipeline.errors import BadInput, Fault
+from pipeline.errors import AssayError, BadInput, Fault, Outage, one_line
 from pipeline.store import canonical_json
 
 FILE = "ledger.sqlite"
 """Name of the default ledger, in the folder of the store."""
+VERSION = "0002"
+"""The migration that the code needs; they are numbered in the order of time."""
+VERSION_TABLE = "ledger_version"
+"""Its own name, because a database may be shared with another program that uses Alembic."""
 RESULTS = ("golden_items", "concepts", "decisions", "qrels")
 """The tables that scores depend on."""
-_BUT_PROVENANCE = " WHERE source <> 'provenance'"
 _SQLITE = "sqlite:///"
 _POSTGRESQL = "postgresql+psycopg2://"
+BUSY_SECONDS = 60
+"""How long a writer waits for its turn in SQLite."""
+_PASSING = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_IOERR", "SQLITE_FULL", "SQLITE_CANTOPEN", "SQLITE_READONLY")
+"""What may be over at the next try. All else that SQLite says of a file does not mend by itself."""
 _TODO = f"give the path of a file, or {_POSTGRESQL}user@host/database"
 
 
@@ -52,42 +59,54 @@ def shown(url: str) -> str:
     return re.sub(r"(://[^/@:]*):[^@/]*@", r"\1:***@", url)
 
 
-def results_position(url: str) -> int:
-    """Return the position of the last row that can change a result: 0 where there is none.
+def results_position(url: str, as_of: int | None = None) -> int:
+    """Return the position of the last row, up to ``as_of``, that can change a result: 0 where there is none.
 
     Failures and what became of them change none, and the judgments of exemplars and citations follow from the golden
     sets: a night that notes them is the same night again. Nothing is made that is not there.
+
+    Raises:
+        BadInput: what is there is no ledger, is damaged or of a later release; or it ends before ``as_of``.
+        Outage: it is out of reach.
     """
+    if as_of == 0:
+        return 0
     file = sqlite_file(url)
     if file is None:
         from pipeline.ledger.ledger import open_ledger
 
         with closing(open_ledger(url)) as ledger:
-            return ledger.results_position()
-    if not file.is_file():
-        return 0
-    try:
-        with closing(sqlite3.connect(file, timeout=60)) as connection:
-            highest = " UNION ALL ".join(
-                f"SELECT max(position) AS position FROM {name}" + (_BUT_PROVENANCE if name == "qrels" else "")
-                for name in RESULTS
-            )
-            (position,) = connection.execute(f"SELECT coalesce(max(position), 0) FROM ({highest})").fetchone()
-    except sqlite3.OperationalError as error:
-        if "no such table" in str(error):
-            return 0
-        raise BadInput([Fault(str(file), f"cannot be read as a ledger: {error}", _TODO)]) from None
-    except sqlite3.DatabaseError as error:
-        raise BadInput([Fault(str(file), f"is no ledger: {error}", _TODO)]) from None
-    return int(position)
+            last = ledger.position()
+            found = ledger.results_position(as_of)
+    else:
+        upto = "" if as_of is None else f" WHERE position <= {int(as_of)}"
+        but = " AND " if upto else " WHERE "
+        highest = " UNION ALL ".join(
+            f"SELECT max(position) AS position FROM {name}{upto}"
+            + (f"{but}source <> 'provenance'" if name == "qrels" else "")
+            for name in RESULTS
+        )
+        last = found = 0
+        with _reading(file) as connection:
+            if connection is not None:
+                (last,) = connection.execute("SELECT coalesce(max(position), 0) FROM commits").fetchone()
+                (found,) = connection.execute(f"SELECT coalesce(max(position), 0) FROM ({highest})").fetchone()
+    if as_of is not None and as_of > last:
+        raise BadInput([Fault("as_of", f"is {as_of}, and the ledger ends at {last}", "give a position that it has")])
+    return int(found)
 
 
 def kept_items(url: str, as_of: int) -> dict[str, list[str]]:
-    """Return the items of the golden sets that a ledger keeps, as of a position: the lines of each set, by its name."""
-    file = sqlite_file(url)
+    """Return the items of the golden sets that a ledger keeps, as of a position: the lines of each set, by its name.
+
+    Raises:
+        BadInput: what is there is no ledger, is damaged or of a later release.
+        Outage: it is out of reach.
+    """
     if as_of == 0:
         return {}
-    rows: Iterable[tuple[str, str]]
+    file = sqlite_file(url)
+    rows: list[tuple[str, str]] = []
     if file is None:
         from pipeline.ledger.ledger import open_ledger
         from pipeline.ledger.tables import GOLDEN_ITEMS
@@ -96,9 +115,82 @@ def kept_items(url: str, as_of: int) -> dict[str, list[str]]:
             rows = [(row["golden_set"], canonical_json(row["item"])) for row in ledger.rows(GOLDEN_ITEMS, as_of)]
     else:
         wanted = "SELECT golden_set, item FROM golden_items WHERE position <= ? ORDER BY query_id, item_version"
-        with closing(sqlite3.connect(file, timeout=60)) as connection:
-            rows = connection.execute(wanted, [as_of]).fetchall()
+        with _reading(file) as connection:
+            if connection is not None:
+                rows = connection.execute(wanted, [as_of]).fetchall()
     sets: dict[str, list[str]] = {}
     for name, line in sorted(rows):
         sets.setdefault(name, []).append(line)
     return sets
+
+
+def has_commit(url: str, what: str) -> bool:
+    """Return whether a transaction that did ``what`` stands in the ledger.
+
+    Raises:
+        BadInput: what is there is no ledger, is damaged or of a later release.
+        Outage: it is out of reach.
+    """
+    file = sqlite_file(url)
+    if file is None:
+        from pipeline.ledger.ledger import open_ledger
+        from pipeline.ledger.tables import COMMITS
+
+        with closing(open_ledger(url)) as ledger:
+            return bool(ledger.rows(COMMITS, what=what))
+    with _reading(file) as connection:
+        if connection is None:
+            return False
+        return connection.execute("SELECT 1 FROM commits WHERE what = ? LIMIT 1", [what]).fetchone() is not None
+
+
+@contextmanager
+def _reading(file: Path) -> Iterator[sqlite3.Connection | None]:
+    """Read a ledger in SQLite with what Python brings; None where there is none yet. Nothing is made or migrated."""
+    if not file.exists():
+        yield None
+        return
+    try:
+        with closing(sqlite3.connect(f"{file.as_uri()}?mode=rw", uri=True, timeout=BUSY_SECONDS)) as connection:
+            names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+            versions = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}") if VERSION_TABLE in names else ()
+            check_version(str(file), names, [version for (version,) in versions])
+            yield connection if names else None
+    except sqlite3.Error as error:
+        raise trouble_in(str(file), error) from None
+
+
+def check_version(shown: str, tables: set[str], versions: list[str]) -> None:
+    """Refuse a database that has other tables than those of a ledger, or a ledger that this release cannot read.
+
+    Args:
+        shown: where the database is, without a password.
+        tables: those of the database that must be a ledger's, if there are any.
+        versions: the rows of the table of versions.
+
+    Raises:
+        BadInput: it is no ledger, lost its version, or is of a later release.
+    """
+    if tables and VERSION_TABLE not in tables:
+        todo = "name another place for the ledger"
+        raise BadInput([Fault(shown, f"is no ledger: it has a table {min(tables)!r} and no {VERSION_TABLE!r}", todo)])
+    if tables and len(versions) != 1:
+        todo = "put a copy of it back"
+        raise BadInput([Fault(shown, f"is damaged: {VERSION_TABLE!r} has {len(versions)} rows and not 1", todo)])
+    if versions and versions[0] > VERSION:
+        todo = "use the release of Assay that wrote it, or a later one"
+        raise BadInput([Fault(shown, f"its version {versions[0]!r} is not known here", todo)])
+
+
+def trouble_in(shown: str, error: sqlite3.Error) -> AssayError:
+    """Return what SQLite says of the ledger at ``shown`` as an error of ours: an outage, or input that stays bad."""
+    told = one_line(str(error).strip())
+    # Errors that Python's own module raises have no name.
+    name = getattr(error, "sqlite_errorname", None) or ""
+    if name.startswith(_PASSING) and not Path(shown.removeprefix(_SQLITE)).is_dir():
+        return Outage(f"the ledger {shown}: {told}; see that it can be reached, and run again")
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        return BadInput(
+            [Fault(shown, f"is no ledger, or is damaged: {told}", "put a copy of it back, or name another")]
+        )
+    return BadInput([Fault(shown, f"cannot be read as a ledger: {told}", _TODO)])

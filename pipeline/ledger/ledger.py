@@ -6,6 +6,7 @@ up to a position never sees another row there later.
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,17 +19,29 @@ from pydantic import JsonValue
 from ulid import ULID
 
 from pipeline.errors import AssayError, BadInput, Fault, Outage, one_line
-from pipeline.ledger import RESULTS, sqlite_file
-from pipeline.ledger.tables import APPLICATION, COMMITS, TABLES, VERSION, VERSION_TABLE
+from pipeline.ledger import (
+    BUSY_SECONDS,
+    RESULTS,
+    VERSION,
+    VERSION_TABLE,
+    check_version,
+    sqlite_file,
+    trouble_in,
+)
+from pipeline.ledger.tables import APPLICATION, COMMITS, TABLES
 
 Row = Mapping[str, JsonValue]
 
-BUSY_SECONDS = 60
-"""How long a writer waits for its turn."""
 _LOCK = 0x4153534159
 """Key of the lock in PostgreSQL under which positions are taken."""
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _WRITES = "ledger_writes"
+_PERMANENT = re.compile(
+    r'(database|role|user) ".*" (does not exist|is not permitted)|authentication failed|pg_hba\.conf'
+)
+"""What PostgreSQL says at the door and goes on saying, however often one comes back."""
+_READS = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
+_TRANSACTIONS = {sqlite3.SQLITE_TRANSACTION, sqlite3.SQLITE_SAVEPOINT}
 
 
 class Addition:
@@ -78,8 +91,8 @@ class Ledger:
         with self._told(), self._engine.connect() as connection:
             return _last_position(connection)
 
-    def results_position(self) -> int:
-        """Return the position of the last row that can change a result; 0 where there is none.
+    def results_position(self, as_of: int | None = None) -> int:
+        """Return the position of the last row, up to ``as_of``, that can change a result; 0 where there is none.
 
         Raises:
             Outage: the database is out of reach.
@@ -87,6 +100,8 @@ class Ledger:
         with self._told(), self._engine.connect() as connection:
             highest = {name: sa.select(sa.func.max(TABLES[name].c.position)) for name in RESULTS}
             highest["qrels"] = highest["qrels"].where(TABLES["qrels"].c.source != "provenance")
+            if as_of is not None:
+                highest = {name: wanted.where(TABLES[name].c.position <= as_of) for name, wanted in highest.items()}
             return max(connection.execute(wanted).scalar_one() or 0 for wanted in highest.values())
 
     @contextmanager
@@ -105,8 +120,9 @@ class Ledger:
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
             position = _last_position(connection) + 1
             addition = Addition(connection, position, at)
-            addition.add(COMMITS, [{"id": addition.new_id(), "created_at": addition.created_at, "what": what}])
-            yield addition
+            with _at_position(connection, position):
+                addition.add(COMMITS, [{"id": addition.new_id(), "created_at": addition.created_at, "what": what}])
+                yield addition
 
     def rows(self, table: sa.Table, as_of: int | None = None, **equal: JsonValue) -> list[dict[str, Any]]:
         """Return the rows up to the position ``as_of`` whose columns are ``equal``, in the order of adding.
@@ -145,9 +161,8 @@ def open_ledger(url: str) -> Ledger:
             file.parent.mkdir(parents=True, exist_ok=True)
         owner = _engine(parsed)
         try:
-            version = _version(owner)
-            if version != VERSION:
-                _migrate(owner, shown)
+            if _version(owner, shown) != VERSION:
+                _migrate(owner)
         finally:
             owner.dispose()
         return Ledger(_engine(parsed, role=APPLICATION), shown)
@@ -158,11 +173,23 @@ def milliseconds(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+class _Connection(sqlite3.Connection):
+    """A connection to a ledger in SQLite, and the position at which its open transaction adds; None outside of one."""
+
+    position: int | None = None
+
+
 def _engine(url: sa.URL, role: str | None = None) -> sa.Engine:
+    """Return an engine of the owner, who makes and migrates tables, or of a role, which reads and adds."""
     if url.get_backend_name() == "sqlite":
-        engine = sa.create_engine(url, connect_args={"timeout": BUSY_SECONDS})
+        engine = sa.create_engine(url, connect_args={"timeout": BUSY_SECONDS, "factory": _Connection})
         sa.event.listen(engine, "connect", _set_up_sqlite)
         sa.event.listen(engine, "begin", _begin_sqlite)
+        if role is not None:
+            # After the first connection, in which SQLAlchemy asks for what an application has no need of.
+            engine.connect().close()
+            engine.dispose()
+            sa.event.listen(engine, "connect", _allow_reading_and_adding)
         return engine
     # A later statement must see what was committed while its transaction waited for the lock.
     engine = sa.create_engine(url, isolation_level="READ COMMITTED", pool_pre_ping=True)
@@ -177,12 +204,42 @@ def _engine(url: sa.URL, role: str | None = None) -> sa.Engine:
     return engine
 
 
-def _set_up_sqlite(connection: sqlite3.Connection, record: object) -> None:
+def _set_up_sqlite(connection: _Connection, record: object) -> None:
     # The library begins transactions late, and ends them before it makes tables; here SQLAlchemy alone begins them.
     connection.isolation_level = None
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA recursive_triggers = ON")
     connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA trusted_schema = ON")
+    # The triggers ask it at which position they may let rows in. Other programs have no such function, and add nothing.
+    connection.create_function("ledger_position", 0, lambda: connection.position)
+
+
+def _allow_reading_and_adding(connection: _Connection, record: object) -> None:
+    """Refuse everything else before it runs: SQLite knows no roles, and a trigger can be dropped by whoever writes."""
+
+    def allowed(action: int, first: str | None, second: str | None, database: str | None, inside: str | None) -> int:
+        if action in _READS or action in _TRANSACTIONS:
+            return sqlite3.SQLITE_OK
+        if action == sqlite3.SQLITE_INSERT and first in TABLES and database == "main":
+            return sqlite3.SQLITE_OK
+        return sqlite3.SQLITE_DENY
+
+    connection.set_authorizer(allowed)
+
+
+@contextmanager
+def _at_position(connection: sa.Connection, position: int) -> Iterator[None]:
+    """Let this transaction add rows at a position, and no other after it. PostgreSQL knows by itself who took it."""
+    there = connection.connection.dbapi_connection
+    if not isinstance(there, _Connection):
+        yield
+        return
+    there.position = position
+    try:
+        yield
+    finally:
+        there.position = None
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
@@ -191,17 +248,22 @@ def _begin_sqlite(connection: sa.Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def _version(engine: sa.Engine) -> str | None:
+def _version(engine: sa.Engine, shown: str) -> str | None:
     with engine.connect() as connection:
-        if not sa.inspect(connection).has_table(VERSION_TABLE):
-            return None
-        return connection.execute(sa.select(sa.column("version_num")).select_from(sa.table(VERSION_TABLE))).scalar()
+        tables = set(sa.inspect(connection).get_table_names())
+        if connection.dialect.name == "postgresql":
+            tables &= {*TABLES, VERSION_TABLE}  # it may be shared with other programs
+        versions = []
+        if VERSION_TABLE in tables:
+            asked: sa.Select[Any] = sa.select(sa.column("version_num")).select_from(sa.table(VERSION_TABLE))
+            versions = list(connection.execute(asked).scalars())
+        check_version(shown, tables, versions)
+        return versions[0] if versions else None
 
 
-def _migrate(engine: sa.Engine, shown: str) -> None:
+def _migrate(engine: sa.Engine) -> None:
     from alembic import command
     from alembic.config import Config
-    from alembic.util import CommandError
 
     if engine.dialect.name == "sqlite":
         with engine.connect() as connection:
@@ -211,15 +273,11 @@ def _migrate(engine: sa.Engine, shown: str) -> None:
             connection.exec_driver_sql("BEGIN")
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
-    try:
-        with engine.execution_options(**{_WRITES: True}).begin() as connection:
-            if connection.dialect.name == "postgresql":
-                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
-            config.attributes.update(connection=connection, version_table=VERSION_TABLE)
-            command.upgrade(config, VERSION)
-    except CommandError as error:
-        todo = "use the release of Assay that wrote it, or a later one"
-        raise BadInput([Fault(shown, f"its version is not known here ({error})", todo)]) from None
+    with engine.execution_options(**{_WRITES: True}).begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+        config.attributes.update(connection=connection, version_table=VERSION_TABLE)
+        command.upgrade(config, VERSION)
 
 
 def _last_position(connection: sa.Connection) -> int:
@@ -251,12 +309,21 @@ def _told(shown: str) -> Iterator[None]:
         yield
     except AssayError:
         raise
-    except sa.exc.OperationalError as error:
-        told = one_line(str(error.orig).strip())
-        raise Outage(f"the ledger {shown}: {told}; see that the database can be reached, and run again") from None
-    except sa.exc.ProgrammingError as error:
-        if getattr(error.orig, "pgcode", None) != "42501":  # insufficient_privilege
-            raise
-        told = one_line(str(error.orig).strip())
+    except sa.exc.DBAPIError as error:
+        raise _trouble(shown, error) from None
+
+
+def _trouble(shown: str, error: sa.exc.DBAPIError) -> Exception:
+    if isinstance(error.orig, sqlite3.IntegrityError):
+        return error  # a rule of a table or a trigger: a fault of ours
+    if isinstance(error.orig, sqlite3.Error):
+        return trouble_in(shown, error.orig)
+    told = one_line(str(error.orig).strip())
+    if getattr(error.orig, "pgcode", None) == "42501":  # insufficient_privilege
         todo = f"have its owner open it once, and GRANT {APPLICATION} to this user"
-        raise BadInput([Fault(f"the ledger {shown}", told, todo)]) from None
+        return BadInput([Fault(f"the ledger {shown}", told, todo)])
+    if not isinstance(error, sa.exc.OperationalError):
+        return error
+    if _PERMANENT.search(told):
+        return BadInput([Fault(f"the ledger {shown}", told, "see docs/ledger.md")])
+    return Outage(f"the ledger {shown}: {told}; see that the database can be reached, and run again")

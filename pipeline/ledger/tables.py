@@ -12,10 +12,6 @@ from pydantic import JsonValue
 
 from pipeline.store import canonical_json
 
-VERSION = "0001"
-"""The migration that the code needs."""
-VERSION_TABLE = "ledger_version"
-"""Its own name, because a database may be shared with another program that uses Alembic."""
 APPLICATION = "assay_application"
 """Role that may read and add, and nothing else, in PostgreSQL."""
 

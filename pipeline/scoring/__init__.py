@@ -7,4 +7,4 @@
 
 from pipeline.store import Stage
 
-SCORE = Stage("score", 5)
+SCORE = Stage("score", 6)

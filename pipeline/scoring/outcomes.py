@@ -237,7 +237,7 @@ def _grades_by_row(ranked: Ranked) -> dict[str, int]:
 
 
 def _mistaken_for(item: GoldenItem, resolved: Resolved, ranked: Ranked, grades: Mapping[str, int]) -> frozenset[str]:
-    """Return the first hits that only share a relevant name, or that mention an irrelevant concept."""
+    """Return the first hit where it only shares a name with what is right, or mentions an irrelevant concept."""
     wrong = {concept.concept_id for concept in item.golden_concepts if concept.grade == "irrelevant"}
     right = {*resolved.classes, *(class_id for class_id, grade in grades.items() if grade >= 2)}
     if not resolved.classes:
@@ -246,7 +246,7 @@ def _mistaken_for(item: GoldenItem, resolved: Resolved, ranked: Ranked, grades: 
         hit.class_id
         for hit in ranked.hits[:1]
         if hit.class_id not in right
-        and (hit.slug in item.relevant or wrong & resolved.concepts.get(hit.class_id, frozenset()))
+        and (hit.slug in resolved.names or wrong & resolved.concepts.get(hit.class_id, frozenset()))
     )
 
 

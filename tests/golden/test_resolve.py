@@ -53,6 +53,11 @@ def faults(row: dict[str, object], earlier: Bodies | None = None) -> list[str]:
     return [str(fault) for fault in caught.value.faults]
 
 
+def test_what_answers_an_item_is_called_as_the_row_says_and_as_its_exemplars_are() -> None:
+    assert resolved({"relevant": ["docker"], "exemplar": "one/tap::skills/pdf/SKILL.md"}).names == {"docker", "pdf"}
+    assert resolved({"relevant": ["docker"]}).names == {"docker"}
+
+
 def test_an_exemplar_names_the_content_class_of_its_entry() -> None:
     one = resolved({"exemplar": "two/tap::agents/docker.md"})
     assert (one.classes, one.class_entries) == (("class-c",), 1)

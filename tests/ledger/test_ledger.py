@@ -1,23 +1,26 @@
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 
 from pipeline.errors import BadInput, Outage
+from pipeline.ledger import VERSION, VERSION_TABLE, has_commit, kept_items, results_position, url_of
 from pipeline.ledger import ledger as ledger_module
-from pipeline.ledger import results_position, url_of
 from pipeline.ledger.ledger import Ledger, open_ledger
-from pipeline.ledger.tables import COMMITS, CONCEPTS, FEEDBACK, METADATA, TABLES, VERSION, VERSION_TABLE
+from pipeline.ledger.tables import COMMITS, CONCEPTS, FEEDBACK, METADATA, TABLES
 
 AT = datetime(2026, 7, 1, 12, 0, 0, 123456, tzinfo=UTC)
 
@@ -92,7 +95,7 @@ def test_the_last_migration_is_the_one_that_the_code_needs() -> None:
     assert ScriptDirectory.from_config(config).get_current_head() == VERSION
 
 
-REFUSED = (sa.exc.IntegrityError, sa.exc.InternalError, sa.exc.ProgrammingError)
+REFUSED = (sa.exc.IntegrityError, sa.exc.InternalError, sa.exc.ProgrammingError, sa.exc.DatabaseError)
 
 
 def _row_in_each(ledger: Ledger) -> None:
@@ -168,6 +171,36 @@ def test_nothing_is_added_to_the_past(ledger: Ledger, ledger_url: str) -> None:
     assert names(ledger) == ["a", "b"]
 
 
+def test_a_later_transaction_adds_nothing_at_a_position_that_was_read(ledger: Ledger) -> None:
+    add(ledger, "a")
+    late = {"concept_id": "late", "version": 1, "concept": {}}
+    for before in ("SELECT 1", "CREATE TEMP TABLE commits (position BIGINT)"):
+        with pytest.raises(REFUSED), ledger._engine.begin() as connection:
+            connection.exec_driver_sql(before)
+            if before != "SELECT 1":
+                connection.exec_driver_sql("INSERT INTO commits VALUES (1)")
+            connection.execute(CONCEPTS.insert(), {"position": 1, **late})
+    assert names(ledger) == ["a"]
+
+
+def test_the_application_cannot_take_the_triggers_away(ledger: Ledger, ledger_url: str) -> None:
+    _row_in_each(ledger)
+    ways = ["DROP TABLE qrels", "ALTER TABLE qrels RENAME TO other", "CREATE TABLE other (x TEXT)"]
+    if ledger_url.startswith("postgresql"):
+        ways += ["DROP TRIGGER qrels_no_change ON qrels", "ALTER TABLE qrels DISABLE TRIGGER ALL"]
+        ways += ["DROP FUNCTION ledger_refuse() CASCADE", "SET session_replication_role = replica"]
+    else:
+        ways += ["DROP TRIGGER qrels_no_delete", "PRAGMA writable_schema = ON", "PRAGMA recursive_triggers = OFF"]
+        ways += ["DELETE FROM sqlite_schema", "UPDATE sqlite_schema SET sql = ''", "ATTACH ':memory:' AS other"]
+        ways += ["INSERT INTO qrels SELECT * FROM qrels WHERE true ON CONFLICT DO UPDATE SET grade = 0"]
+    for way in ways:
+        with ledger._engine.connect() as connection, pytest.raises(REFUSED):
+            connection.exec_driver_sql(way)
+    with pytest.raises(REFUSED), ledger._engine.begin() as connection:
+        connection.exec_driver_sql("DELETE FROM qrels")
+    assert len(ledger.rows(TABLES["qrels"])) == 1
+
+
 def test_a_row_that_breaks_a_rule_of_its_table_is_refused(ledger: Ledger) -> None:
     _row_in_each(ledger)
     qrel = ledger.rows(TABLES["qrels"])[0]
@@ -212,10 +245,135 @@ def test_failures_change_no_result_so_they_move_no_run(ledger: Ledger, ledger_ur
     assert (ledger.position(), ledger.results_position(), results_position(ledger_url)) == (2, 1, 1)
 
 
-def test_a_file_that_is_no_ledger_is_named(tmp_path: Path) -> None:
-    (tmp_path / "x.sqlite").write_bytes(b"no database, but long enough to be looked at" * 30)
-    with pytest.raises(BadInput, match=r"x\.sqlite.*is no ledger"):
-        results_position(url_of("x.sqlite", tmp_path))
+def _write_text(file: Path) -> None:
+    file.write_bytes(b"no database, but long enough to be looked at" * 30)
+
+
+def _cut_off(file: Path) -> None:
+    add(_made(file), "a")
+    _settle(file)
+    file.write_bytes(file.read_bytes()[:5000])
+
+
+def _overwrite(file: Path) -> None:
+    add(_made(file), "a")
+    _settle(file)
+    data = bytearray(file.read_bytes())
+    data[100:] = b"x" * (len(data) - 100)
+    file.write_bytes(data)
+
+
+def _of_another_program(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE TABLE customers (name TEXT)")
+        connection.execute("CREATE TABLE qrels (query TEXT)")
+        connection.commit()
+
+
+def _without_version(file: Path) -> None:
+    _made(file)
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute(f"DELETE FROM {VERSION_TABLE}")
+        connection.commit()
+
+
+def _of_a_later_release(file: Path) -> None:
+    _made(file)
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute(f"UPDATE {VERSION_TABLE} SET version_num = '9999'")
+        connection.commit()
+
+
+def _made(file: Path) -> Ledger:
+    return open_ledger(url_of(str(file), file.parent))
+
+
+def _settle(file: Path) -> None:
+    """Bring what lies in the log into the file."""
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    for beside in ("-wal", "-shm"):
+        Path(f"{file}{beside}").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [_write_text, _cut_off, _overwrite, _of_another_program, _without_version, _of_a_later_release, Path.mkdir],
+)
+def test_what_is_no_ledger_is_bad_input_for_whoever_reads_or_writes_and_stays_as_it_is(
+    spoil: Callable[[Path], None], tmp_path: Path
+) -> None:
+    file = tmp_path / "x.sqlite"
+    spoil(file)
+    before = None if file.is_dir() else file.read_bytes()
+    url = url_of("x.sqlite", tmp_path)
+    uses: list[Callable[[], object]] = [
+        lambda: results_position(url),
+        lambda: kept_items(url, 1),
+        lambda: has_commit(url, "night"),
+        lambda: add(open_ledger(url), "b"),
+    ]
+    for use in uses:
+        with pytest.raises(BadInput, match=r"x\.sqlite"):
+            use()
+    assert before is None or file.read_bytes() == before
+
+
+def test_a_database_that_others_use_too_may_hold_the_ledger_unless_names_collide(postgresql: str) -> None:
+    with owner(postgresql).begin() as connection:
+        connection.exec_driver_sql("CREATE TABLE customers (name TEXT)")
+    opened = open_ledger(postgresql)
+    assert add(opened, "a") == 1
+    opened.close()
+    with owner(postgresql).begin() as connection:
+        connection.exec_driver_sql(f"DELETE FROM {VERSION_TABLE}")
+    with pytest.raises(BadInput, match="is damaged"):
+        open_ledger(postgresql)
+
+
+def test_a_database_or_user_that_is_not_there_is_bad_input_and_no_outage(postgresql_server: sa.Engine) -> None:
+    there = postgresql_server.url
+    for wrong in (there.set(database="assay_no_such_database"), there.set(username="assay_no_such_user")):
+        url = wrong.render_as_string(hide_password=False)
+        with pytest.raises(BadInput, match="does not exist"):
+            open_ledger(url)
+
+
+def test_a_ledger_of_the_first_version_is_read_as_it_is_and_migrated_by_who_adds(
+    ledger_url: str, tmp_path: Path
+) -> None:
+    (tmp_path / "new").mkdir()
+    made = owner(ledger_url)
+    config = Config()
+    config.set_main_option("script_location", str(Path(ledger_module.__file__).parent / "migrations"))
+    with made.begin() as connection:
+        config.attributes.update(connection=connection, version_table=VERSION_TABLE)
+        command.upgrade(config, "0001")
+    with made.begin() as connection:
+        connection.execute(COMMITS.insert(), {"position": 1, "id": "old", "created_at": "then", "what": "night"})
+        connection.execute(CONCEPTS.insert(), {"position": 1, "concept_id": "a", "version": 1, "concept": {}})
+    assert (results_position(ledger_url), has_commit(ledger_url, "night")) == (1, True)
+    opened = open_ledger(ledger_url)
+    assert add(opened, "b") == 2
+    assert names(opened) == ["a", "b"]
+    opened.close()
+
+
+def test_a_position_that_the_ledger_does_not_have_yet_is_bad_input(ledger: Ledger, ledger_url: str) -> None:
+    with pytest.raises(BadInput, match="ends at 0"):
+        results_position(ledger_url, 1)
+    add(ledger, "a")
+    with ledger.adding("of no result", AT):
+        pass
+    assert [results_position(ledger_url, as_of) for as_of in (0, 1, 2)] == [0, 1, 1]
+    with pytest.raises(BadInput, match="is 3, and the ledger ends at 2"):
+        results_position(ledger_url, 3)
+
+
+def test_a_position_asked_of_a_ledger_that_is_not_there_makes_none(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="ends at 0"):
+        results_position(url_of("ledger.sqlite", tmp_path), 500)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_password_is_never_shown() -> None:
