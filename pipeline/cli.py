@@ -528,8 +528,11 @@ def qrels_import(
     from pipeline.keeping import import_judgments
 
     with _opened(options) as workspace:
-        added = import_judgments(workspace, file, form, annotator)
-    _print(options, {"added": added}, lambda: show_line(f"{counted(added, 'judgment')} added."))
+        done = import_judgments(workspace, file, form, annotator)
+    said = f"{counted(done.added, 'judgment')} added."
+    if done.passed_over:
+        said += f" {counted(done.passed_over, 'judgment')} passed over: golden sets say them each night."
+    _print(options, {**done._asdict()}, lambda: show_line(said))
 
 
 @qrels_app.command(name="export")
@@ -543,6 +546,30 @@ def qrels_export(*, form: Form = "jsonl", options: Options = Options()) -> None:
     with _opened(options) as workspace:
         lines = exported_judgments(workspace, form)
     _print(options, {"form": form, "lines": lines}, lambda: print(*lines, sep="\n"))
+
+
+@qrels_app.command(name="conflicts")
+def qrels_conflicts(*, options: Options = Options()) -> None:
+    """List where people, exemplars and the judge differ about a question and content, and which grade counts.
+
+    Example: assay qrels conflicts
+    """
+    from pipeline.keeping import listed_conflicts
+
+    with _opened(options) as workspace:
+        found = listed_conflicts(workspace)
+    rows = [
+        (
+            f"{row.golden_set} {row.query_id}",
+            f"class:{row.class_id}",
+            f"{row.grade} ({row.source})",
+            *("" if grade is None else grade for grade in (row.human, row.provenance, row.llm)),
+            ", ".join(f"{each.annotator} {each.grade}" for each in row.annotators),
+        )
+        for row in found
+    ]
+    columns = ("question", "content", "counts", "human", "provenance", "llm", "people")
+    _print(options, [row.model_dump() for row in found], lambda: show_rows("Conflicts", columns, rows))
 
 
 By = Annotated[str, Parameter(name="--by", help="Who does it, and answers for it.")]

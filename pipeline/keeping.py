@@ -15,9 +15,10 @@ from pipeline.golden.crag import from_crag
 from pipeline.golden.items import GoldenSet, parse_golden_set, plain_question
 from pipeline.jsonlines import Wrong, bad_input, in_row, read_file, rows
 from pipeline.store import canonical_json
-from pipeline.workspace import Workspace, find_classes, find_corpus, now, read
+from pipeline.workspace import Workspace, conflicts_of, find_classes, find_corpus, now, read, resolved_judgments
 
 if TYPE_CHECKING:
+    from pipeline.judgments.conflicts import ConflictRow
     from pipeline.judgments.qrels import Judgment, Qrel
     from pipeline.judgments.targets import Targets
     from pipeline.ledger.ledger import Ledger
@@ -29,6 +30,14 @@ class Imported(NamedTuple):
     added: int
     known: int
     """Rows that were there already, the same."""
+
+
+class ImportedJudgments(NamedTuple):
+    """What became of the judgments of a file."""
+
+    added: int
+    passed_over: int
+    """Rows of the source `provenance`."""
 
 
 @contextmanager
@@ -134,8 +143,12 @@ def add_judgment(workspace: Workspace, given: Mapping[str, JsonValue]) -> Qrel:
     return _append(workspace, "qrels add", [judgment])[0]
 
 
-def import_judgments(workspace: Workspace, file: Path, form: Literal["jsonl", "trec"], annotator: str | None) -> int:
-    """Append the judgments of a file in one transaction; return how many. Importing a file twice says all twice.
+def import_judgments(
+    workspace: Workspace, file: Path, form: Literal["jsonl", "trec"], annotator: str | None
+) -> ImportedJudgments:
+    """Append the judgments of a file in one transaction. Importing a file twice says all twice.
+
+    Rows of the source `provenance` are passed over: they follow from the exemplars and citations of the golden sets.
 
     Raises:
         BadInput: rows are wrong, or name nothing; all faults are named with their line.
@@ -149,21 +162,39 @@ def import_judgments(workspace: Workspace, file: Path, form: Literal["jsonl", "t
         raise BadInput([Fault("--annotator", "is missing", "say who gave the grades of a TREC file")])
     else:
         judgments = parse_trec(file, read_file(file), targets, "human", annotator)
-    return len(_append(workspace, f"qrels import {file.name}", judgments))
+    said = [judgment for judgment in judgments if judgment.source != "provenance"]
+    added = _append(workspace, f"qrels import {file.name}", said)
+    return ImportedJudgments(len(added), len(judgments) - len(said))
 
 
 def exported_judgments(workspace: Workspace, form: Literal["jsonl", "trec"]) -> list[str]:
-    """Return the judgments as of the night's position: every row as JSON Lines, or resolved grades as TREC qrels."""
+    """Return the judgments as of the night's position: every row as JSON Lines, or resolved grades as TREC qrels.
+
+    The grades are those that a night counts: what exemplars and citations say follows from the golden sets as they are.
+    """
+    from pipeline.golden.resolve import resolve_known
     from pipeline.judgments.files import as_jsonl, as_trec
     from pipeline.judgments.qrels import read_qrels
-    from pipeline.judgments.resolution import resolve_qrels
 
-    with opened_ledger(workspace) as ledger:
-        as_of = workspace.settings.config.as_of
-        qrels = read_qrels(ledger, None if as_of < 0 else as_of)
     if form == "jsonl":
-        return list(as_jsonl(qrels))
-    return list(as_trec(resolve_qrels(qrels, targets_of(workspace).class_of).grades))
+        with opened_ledger(workspace) as ledger:
+            as_of = workspace.settings.config.as_of
+            return list(as_jsonl(read_qrels(ledger, None if as_of < 0 else as_of)))
+    corpus = find_corpus(workspace)
+    entries = read(workspace, find_classes(workspace, corpus), "entries.parquet")
+    sets = [resolve_known(golden, entries) for golden in workspace.golden_sets()]
+    return list(as_trec(resolved_judgments(workspace, corpus, sets, entries)["all"].grades))
+
+
+def listed_conflicts(workspace: Workspace) -> list[ConflictRow]:
+    """Return where those who judged differ, of every golden set.
+
+    Raises:
+        MissingArtifact: the corpus has not been grouped yet.
+    """
+    corpus = find_corpus(workspace)
+    grouped = find_classes(workspace, corpus)
+    return [row for golden in workspace.golden_sets() for row in conflicts_of(workspace, corpus, grouped, golden)]
 
 
 def _append(workspace: Workspace, what: str, judgments: Sequence[Judgment]) -> list[Qrel]:

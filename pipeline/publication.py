@@ -33,6 +33,7 @@ from pipeline.workspace import (
     Corpus,
     Files,
     Workspace,
+    conflicts_of,
     engine_fingerprint,
     engine_made_of,
     find_checks,
@@ -80,6 +81,8 @@ def run_files(
     tables["falloff"] = _nightly(tables["falloff"])
     ready = [row for golden in sets for row in readiness_of(workspace, corpus, grouped, golden)]
     tables["readiness"] = with_run_id(RUN_TABLES["readiness"].from_rows(ready), run_id)
+    differ = [row for golden in sets for row in conflicts_of(workspace, corpus, grouped, golden)]
+    tables["conflicts"] = with_run_id(RUN_TABLES["conflicts"].from_rows(differ), run_id)
     page = render(tables)
     files = {f"{name}.parquet": parquet_bytes(table) for name, table in tables.items()}
     return {**files, "report.html": page.html, **page.images}

@@ -18,6 +18,7 @@ from pipeline.falloff.rows import ATTRIBUTION, FALLOFF, FALLOFF_FITS, FALLOFF_NO
 from pipeline.feedback.readiness import READINESS
 from pipeline.golden.concepts import Concept
 from pipeline.golden.items import GoldenRow
+from pipeline.judgments.conflicts import CONFLICTS
 from pipeline.judgments.qrels import Judgment
 from pipeline.records import Record, Table
 from pipeline.reports.feed import ENTRIES, LINEAGE, NIGHTS, RUNS, STUDIES, TAPS, Latest, published_schema
@@ -75,6 +76,7 @@ RUN_TABLES: dict[str, Table] = {
     "known_items": KNOWN_ITEM_ROWS,
     **FALLOFF_TABLES,
     "readiness": READINESS,
+    "conflicts": CONFLICTS,
 }
 """Tables of a published run, `feed/run=<run_id>/<table>.parquet`. Each has the run's id as its first column."""
 

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
     from pipeline.feedback.readiness import ReadinessRow
     from pipeline.golden.resolve import ResolvedSet
-    from pipeline.judgments.resolution import Grades
+    from pipeline.judgments.conflicts import ConflictRow
+    from pipeline.judgments.resolution import Grades, Resolution
 
 CORPUS = Stage("corpus", 1)
 
@@ -477,10 +478,13 @@ def earlier_indexes(workspace: Workspace, engine: IndexEngine) -> dict[str, Earl
     return {name: found for name, (_, _, found) in latest.items()}
 
 
-def judged_grades(workspace: Workspace, corpus: Corpus, resolved: ResolvedSet, entries: pa.Table) -> dict[str, Grades]:
-    """Return the grades of the classes of a corpus for the items of a set, for each filter of sources.
+def resolved_judgments(
+    workspace: Workspace, corpus: Corpus, sets: Sequence[ResolvedSet], entries: pa.Table
+) -> dict[str, Resolution]:
+    """Return what all judgments of a corpus come to, for each filter of sources: grades, and where they conflict.
 
-    What exemplars and citations say follows from the set; the rest is read from the ledger as of the night's position.
+    What exemplars and citations say follows from ``sets``; the rest is read from the ledger as of the night's position,
+    and may be about questions that none of the sets asks.
     """
     from pipeline.judgments.provenance import provenance_of, unwritten
     from pipeline.judgments.qrels import read_qrels
@@ -489,16 +493,22 @@ def judged_grades(workspace: Workspace, corpus: Corpus, resolved: ResolvedSet, e
     from pipeline.scoring.outcomes import SOURCE_FILTERS
 
     targets = Targets(entries, {tap.name: str(tap.pin) for tap in corpus.taps})
-    qrels = unwritten(provenance_of(resolved, targets))
+    qrels = [qrel for resolved in sets for qrel in unwritten(provenance_of(resolved, targets))]
     if workspace.position:
         from pipeline.ledger.ledger import open_ledger
 
-        asked = {one.item.query_id for one in resolved.items}
         with closing(open_ledger(workspace.settings.ledger_url)) as ledger:
             said = read_qrels(ledger, workspace.position)
-        qrels += [qrel for qrel in said if qrel.source != "provenance" and qrel.query_id in asked]
+        qrels += [qrel for qrel in said if qrel.source != "provenance"]
+    return {name: resolve_qrels(qrels, targets.classes_of, sources=sources) for name, sources in SOURCE_FILTERS.items()}
+
+
+def judged_grades(workspace: Workspace, corpus: Corpus, resolved: ResolvedSet, entries: pa.Table) -> dict[str, Grades]:
+    """Return the grades of the classes of a corpus for the items of a set, for each filter of sources."""
+    asked = {one.item.query_id for one in resolved.items}
     return {
-        name: resolve_qrels(qrels, targets.class_of, sources=sources).grades for name, sources in SOURCE_FILTERS.items()
+        name: {query_id: found for query_id, found in resolution.grades.items() if query_id in asked}
+        for name, resolution in resolved_judgments(workspace, corpus, [resolved], entries).items()
     }
 
 
@@ -519,6 +529,17 @@ def readiness_of(workspace: Workspace, corpus: Corpus, grouped: Artifact, golden
             if hit["rank"] <= 10:
                 pools.setdefault(hit["query_id"], set()).add(hit["class_id"])
     return readiness(resolved, judged_grades(workspace, corpus, resolved, entries)["all"], pools)
+
+
+def conflicts_of(workspace: Workspace, corpus: Corpus, grouped: Artifact, golden: GoldenSet) -> list[ConflictRow]:
+    """Return where those who judged differ about the questions of a set, in the order of question and class."""
+    from pipeline.golden.resolve import resolve_known
+    from pipeline.judgments.conflicts import conflict_rows
+
+    entries = read(workspace, grouped, "entries.parquet")
+    resolved = resolve_known(golden, entries)
+    said = resolved_judgments(workspace, corpus, [resolved], entries)["all"]
+    return list(conflict_rows(golden.name, {one.item.query_id for one in resolved.items}, said))
 
 
 def mentioned(workspace: Workspace, entries: pa.Table) -> Mentioned:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from tests.conftest import Ended, feed_bytes
 pytestmark = pytest.mark.slow
 
 Assay = Callable[..., Ended]
+UNSTABLE = "harbor-works/field-skills::plugins/quality/skills/unstable-tests/SKILL.md"
 DEBUG = "harbor-works/field-skills::skills/debug/SKILL.md"
 
 
@@ -102,7 +104,8 @@ def test_items_and_judgments_go_in_and_come_out(stored: Path, examples: Path, as
     trec.write_text(f"c1 0 {entry['tap']}::{entry['path_text']} 3\n")
     assert "--annotator: is missing" in assay("qrels", "import", trec, "--form", "trec", *options).err
     assert assay("qrels", "import", trec, "--form", "trec", "--annotator", "kim", *options, "--json").json == {
-        "added": 1
+        "passed_over": 0,
+        "added": 1,
     }
     assert f"c1 0 class:{entry['class_id']} 3" in assay("qrels", "export", "--form", "trec", *options).out
     assert '"annotator":"kim"' in assay("qrels", "export", *options).out
@@ -145,3 +148,49 @@ def test_a_position_that_no_ledger_has_is_refused_before_any_work(
     ended = assay("run", "--config", examples / "config" / "assay.toml", "--store", tmp_path / "new", "--as-of", 500)
     assert (ended.exit_code, "the ledger ends at 0" in ended.err) == (2, True)
     assert not (tmp_path / "new" / "ledger.sqlite").exists()
+
+
+@pytest.mark.parametrize("rule", ["body", "entry", "raw", "blob"])
+def test_whatever_makes_a_class_a_judgment_reaches_every_class_that_holds_its_body(
+    examples: Path, finished: Path, assay: Assay, tmp_path: Path, rule: str
+) -> None:
+    stored = Path(shutil.copytree(finished, tmp_path / "store"))
+    golden = tmp_path / "asked.jsonl"
+    golden.write_text(json.dumps({"queryId": "flaky", "question": "unstable tests", "exemplar": UNSTABLE}) + "\n")
+    options = ["--config", examples / "config" / "assay.toml", "--golden", golden, "--store", stored, "--json"]
+    options += ["--class-rule", rule]
+    run = assay("run", *options).json
+    entries = published(stored, run, "entries")
+    (mine,) = [row for row in entries if f"{row['tap']}::{row['path_text']}" == UNSTABLE]
+    holding = {row["class_id"] for row in entries if row["body_sha256"] == mine["body_sha256"]}
+    assert len(holding) == {"body": 1, "blob": 2, "raw": 2, "entry": 2}[rule]
+    exported = {
+        line.split()[2]: line.split()[3] for line in assay("qrels", "export", "--form", "trec", *options).json["lines"]
+    }
+    assert exported == {f"class:{class_id}": "3" for class_id in holding}
+    judged = ("qrels", "add", "flaky", f"class:{mine['body_sha256']}", 0, "--annotator", "kim", *options)
+    assert assay(*judged).exit_code == 0
+    conflicts = assay("qrels", "conflicts", *options).json
+    assert {(row["class_id"], row["grade"], row["provenance"]) for row in conflicts} == {
+        (class_id, 0, 3) for class_id in holding
+    }
+    assert published(stored, assay("run", *options).json, "conflicts")[0]["annotators"] == [
+        {"annotator": "kim", "grade": 0}
+    ]
+
+
+def test_what_exemplars_said_once_counts_no_more_when_they_say_something_else(
+    stored: Path, examples: Path, assay: Assay, tmp_path: Path
+) -> None:
+    golden, judged = tmp_path / "asked.jsonl", tmp_path / "judged.jsonl"
+    options = ["--config", examples / "config" / "assay.toml", "--golden", golden, "--store", stored, "--json"]
+    for exemplar in (UNSTABLE, DEBUG):
+        golden.write_text(json.dumps({"queryId": "one", "question": "unstable tests", "exemplar": exemplar}) + "\n")
+        assert assay("run", *options).exit_code == 0
+    (line,) = assay("qrels", "export", "--form", "trec", *options).json["lines"]
+    entries = published(stored, assay("run", *options).json, "entries")
+    classes = {f"{row['tap']}::{row['path_text']}": row["class_id"] for row in entries}
+    assert line == f"one 0 class:{classes[DEBUG]} 3"
+    rows = assay("qrels", "export", *options).json["lines"]
+    judged.write_text("\n".join(rows))
+    assert assay("qrels", "import", judged, *options).json == {"added": 0, "passed_over": len(rows)}

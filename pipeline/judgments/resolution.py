@@ -54,7 +54,7 @@ class Resolution(NamedTuple):
 
 def resolve_qrels(
     qrels: Iterable[Qrel],
-    class_of: Callable[[str], str | None],
+    classes_of: Callable[[str], Collection[str]],
     judge: PinnedJudge | None = None,
     sources: Collection[Source] = SOURCES,
 ) -> Resolution:
@@ -62,8 +62,8 @@ def resolve_qrels(
 
     Args:
         qrels: in the order in which they were added: what somebody said later counts instead of what he said before.
-        class_of: gives the class of a body digest in the corpus; None where no entry has it, and then its judgments
-            do not count.
+        classes_of: gives the classes that hold a body in the corpus; none where no entry has it, and then its
+            judgments do not count.
         judge: the judge whose rows count; None: no row of source `llm` does.
         sources: those that are believed at all.
 
@@ -72,11 +72,11 @@ def resolve_qrels(
     """
     said: dict[tuple[str, str], dict[Source, dict[str, Qrel]]] = defaultdict(lambda: defaultdict(dict))
     for qrel in qrels:
-        class_id = class_of(qrel.judged_sha256)
         pinned = judge is not None and (qrel.judge_model, qrel.prompt_version) == judge
-        if class_id is None or qrel.source not in sources or (qrel.source == "llm" and not pinned):
+        if qrel.source not in sources or (qrel.source == "llm" and not pinned):
             continue
-        said[qrel.query_id, class_id][qrel.source][qrel.judge] = qrel
+        for class_id in classes_of(qrel.judged_sha256):
+            said[qrel.query_id, class_id][qrel.source][qrel.judge] = qrel
     grades: dict[str, dict[str, ResolvedGrade]] = {}
     conflicts = []
     for (query_id, class_id), by_source in sorted(said.items()):

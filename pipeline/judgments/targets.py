@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -37,22 +37,25 @@ class Targets:
     def __init__(self, entries: pa.Table, pins: Mapping[str, str]) -> None:
         """Take the rows of a corpus, with ``COLUMNS``, and the pin of each tap."""
         self._pins = pins
-        self._class_of: dict[str, str] = {}
+        self._classes_of: dict[str, set[str]] = defaultdict(set)
         self._body_of: dict[str, str] = {}
         self._bodies: dict[tuple[str, bytes], set[str]] = defaultdict(set)
         columns = (entries[name].to_pylist() for name in COLUMNS)
         for tap, path, shown, class_id, body, empty in zip(*columns, strict=True):
             if empty:
                 continue  # empty bodies are never one content: nothing can be said of all of them
-            self._class_of[body] = class_id
+            self._classes_of[body].add(class_id)
             self._body_of[class_id] = min(body, self._body_of.get(class_id, body))
             self._bodies[tap, path].add(body)
             if shown.encode() != path:
                 self._bodies[tap, shown.encode()].add(body)
 
-    def class_of(self, body: str) -> str | None:
-        """Return the class of a body digest; None where no entry of the corpus has it."""
-        return self._class_of.get(body)
+    def classes_of(self, body: str) -> Collection[str]:
+        """Return the classes whose entries have a body; none where no entry of the corpus has it.
+
+        Where classes are made of more than bodies, one body can be in several.
+        """
+        return self._classes_of.get(body, ())
 
     def entry_of(self, body: str) -> str:
         """Return the first entry, in byte order, that has a body of the corpus, as `tap@pin:path`."""
@@ -68,7 +71,7 @@ class Targets:
         content = _CONTENT.fullmatch(written)
         if content:
             digest = content["body"]
-            body = digest if digest in self._class_of else self._body_of.get(digest)
+            body = digest if digest in self._classes_of else self._body_of.get(digest)
             return "names nothing in the corpus: no entry has this body" if body is None else Target(None, body)
         at_pin = _AT_PIN.fullmatch(written)
         tap, separator, path = written.partition("::")

@@ -101,7 +101,7 @@ def test_what_is_exported_as_json_lines_is_imported_the_same(targets: Targets) -
 
 
 def test_what_is_exported_as_trec_is_imported_with_its_grades(targets: Targets) -> None:
-    resolution = resolve_qrels(map(qrel, parse(targets, ROW)), targets.class_of)
+    resolution = resolve_qrels(map(qrel, parse(targets, ROW)), targets.classes_of)
     text = "\n".join(as_trec(resolution.grades))
     assert text == f"Q 0 class:{BODY} 2"
     assert [

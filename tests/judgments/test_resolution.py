@@ -39,7 +39,7 @@ def rows(*judgments: Judgment) -> list[Qrel]:
 
 
 def resolved(*judgments: Judgment, **options: Any) -> Resolution:
-    return resolve_qrels(rows(*judgments), lambda digest: digest, **{"judge": JUDGE, **options})
+    return resolve_qrels(rows(*judgments), lambda digest: [digest], **{"judge": JUDGE, **options})
 
 
 def grade(resolution: Resolution, name: str) -> int | None:
@@ -88,8 +88,8 @@ def test_what_nobody_judged_is_no_zero() -> None:
 
 def test_a_judgment_follows_its_content_into_the_class_that_holds_it() -> None:
     qrels = rows(judged("a", 3), judged("gone", 3))
-    resolution = resolve_qrels(qrels, {body("a"): "joined"}.get)
-    assert set(resolution.grades["Q"]) == {"joined"}
+    resolution = resolve_qrels(qrels, lambda digest: {body("a"): ["joined", "renamed"]}.get(digest, ()))
+    assert set(resolution.grades["Q"]) == {"joined", "renamed"}
 
 
 def test_a_difference_between_sources_or_people_is_a_conflict() -> None:
@@ -135,13 +135,13 @@ def test_the_worked_example_of_resolution(corpora: Path, ledger: Ledger) -> None
     named = {body(row["docId"]): row["docId"] for row in example["input"]["rows"]}
     written = {qrel.id: qrel.rationale for qrel in read_qrels(ledger)}
     expected = example["expected"]
-    resolution = resolve_qrels(read_qrels(ledger), named.get, JUDGE)
+    resolution = resolve_qrels(read_qrels(ledger), lambda digest: [named[digest]], JUDGE)
     found = {
         name: {"grade": each.grade, "source": each.source, "row": written[each.row]}
         for name, each in resolution.grades["G1"].items()
     }
     assert found == expected["resolved"]
-    other = resolve_qrels(read_qrels(ledger), named.get, PinnedJudge("m1", "p2")).grades["G1"]
+    other = resolve_qrels(read_qrels(ledger), lambda digest: [named[digest]], PinnedJudge("m1", "p2")).grades["G1"]
     assert {name: each.grade for name, each in other.items()} == expected["resolved_if_pinned_p2"]
     assert len(written) == expected["rows_kept"]
     differ = [
