@@ -77,7 +77,7 @@ def _contest(
             runs.setdefault(contender.name, []).append(figures)
             print(f"{size} {contender.name}: {_brief(figures)}", file=sys.stderr, flush=True)
         by_size[size], told[size] = rows(contest, runs), runs
-        print(f"{size:,} entries, {repeats} runs each:\n\n{as_markdown(by_size[size])}\n", flush=True)
+        print(f"{size:,} entries, {len(questions)} questions:\n\n{as_markdown(by_size[size])}\n", flush=True)
         record["sizes"] = {str(at): {who: [_kept(run) for run in of] for who, of in told[at].items()} for at in told}
         (BUILD / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     if len(sizes) > 1:

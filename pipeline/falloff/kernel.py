@@ -235,7 +235,14 @@ def _weigh_postings(given: Floats, places: Ints, counts: Ints, idf: Any, norms: 
     """Say what each posting of a word adds to the score of its entry."""
     for posting in range(places.size):
         frequency = float(counts[posting])
-        given[posting] = idf * (frequency * (k1 + 1.0)) / (frequency + norms[places[posting]])
+        given[posting] = idf * (frequency * (k1 + 1.0)) / (frequency + norms[np.uint64(places[posting])])
+
+
+@_compiled()
+def _add(scores: Floats, places: Ints, given: Floats) -> None:
+    # An unsigned place counts from the front without asking, which is a sixth of the time of a ranking.
+    for posting in range(places.size):
+        scores[np.uint64(places[posting])] += given[posting]
 
 
 @_compiled(
@@ -306,8 +313,7 @@ def rank_words(
                     weighed[term] = step
                     part = slice(start, stop)
                     _weigh_postings(given[part], at_place[part], count[part], idf[step, term], norms, k1)
-                for posting in range(start, stop):
-                    scores[at_place[posting]] += given[posting]
+                _add(scores, at_place[start:stop], given[start:stop])
             floor = 0.0
             if step > 0:
                 before = slice(at[cell - queries], at[cell - queries + 1])
