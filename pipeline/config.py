@@ -26,6 +26,7 @@ from pipeline.golden.concepts import NO_CONCEPTS, Concepts, read_concepts
 from pipeline.golden.items import read_golden_set
 from pipeline.ledger import FILE, url_of
 from pipeline.records import Record
+from pipeline.scoring import DECIDING, Signal
 from pipeline.store import Store
 from pipeline.taps.taplist import TapList, read_tap_list
 
@@ -65,6 +66,11 @@ class Config(Record):
     )
     sizes: Annotated[int, Field(ge=2, le=1000)] = Field(
         default=12, description="Falloff: sizes at which a curve is measured, from the targets to the whole corpus."
+    )
+    abstain_by: Signal = Field(
+        default=DECIDING,
+        description="Signal by which an item counts as answered: `top_score`, `reached` (the top score as a share of "
+        "the most that the query could reach), or `gap` (to the second class, as a share of the top score).",
     )
     max_file_bytes: PositiveInt = Field(default=1024 * 1024, description="Larger files are passed over, and counted.")
     engines: dict[str, dict[str, JsonValue]] = Field(
@@ -107,6 +113,8 @@ class Overrides:
     """Orders that are drawn of a falloff curve; 0 draws none."""
     sizes: int | None = None
     """Sizes at which a falloff curve is measured."""
+    abstain_by: Signal | None = None
+    """Signal by which an item counts as answered."""
     max_file_bytes: int | None = None
     """Larger files are passed over, and counted."""
     engines: dict[str, dict[str, str]] | None = None

@@ -532,6 +532,7 @@ def score(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, 
             engine=engine,
             corpus=corpus.digest,
             class_rule=workspace.settings.config.class_rule,
+            deciding=workspace.settings.config.abstain_by,
         )
         return {f"{table.name}.parquet": table.to_bytes(scored.table(table)) for table in TABLES}, scored.facts()
 

@@ -26,7 +26,8 @@ from pipeline.reports.forecasts import FORECAST_ROWS
 from pipeline.reports.proposal import PinProposal
 from pipeline.scoring.duplicates import DUPLICATE_TAX
 from pipeline.scoring.near import NEAR_METRICS
-from pipeline.scoring.outcomes import ABSTENTION, JUDGED_METRICS, OUTCOMES
+from pipeline.scoring.outcomes import JUDGED_METRICS, OUTCOMES
+from pipeline.scoring.policies import ABSTENTION
 from pipeline.scoring.rows import ITEMS, METRICS, RANKINGS
 from pipeline.scoring.sensitivity import SENSITIVITY
 from pipeline.taps.taplist import TapKeys

@@ -272,6 +272,7 @@ def score_inputs(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine
         "set": golden.name,
         "concepts": workspace.settings.concepts().digest,
         "position": workspace.position,
+        "abstain_by": workspace.settings.config.abstain_by,
     }
 
 
@@ -383,6 +384,7 @@ def identity_of(workspace: Workspace, corpus: Pinned, sets: Sequence[GoldenSet])
         "near_threshold": settings.config.near_threshold,
         "orders": settings.config.orders,
         "sizes": settings.config.sizes,
+        "abstain_by": settings.config.abstain_by,
         "engines": {engine: engine_fingerprint(workspace, corpus, engine) for engine in settings.running},
         "not_run": dict(settings.not_run),
         "options": {engine: options_of(workspace, engine) for engine in sorted(settings.engines)},

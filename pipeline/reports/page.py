@@ -711,6 +711,7 @@ def _flat(value: JsonValue, name: str = "") -> Iterator[tuple[str, str]]:
 _ABOVE = {"corpus", "engines", "options", "golden", "stages"}
 """Parts of the configuration that rows of their own show."""
 _CALLED = {
+    "abstain_by": "signal that decides whether to answer",
     "cluster_decisions": "decisions about clusters",
     "concepts": "concepts",
     "max_file_bytes": "largest file that is read",
