@@ -139,6 +139,7 @@ def _overrides(workspace: Workspace, identity: Mapping[str, Any]) -> Overrides:
         near_threshold=identity["near_threshold"],
         orders=identity["orders"],
         sizes=identity["sizes"],
+        abstain_by=identity.get("abstain_by"),  # not there in a run of an earlier release
         concepts=settings.concept_file,
         # A run that read nothing from a ledger is made again without one.
         ledger=settings.ledger_url if identity["qrels_position"] else None,
@@ -163,6 +164,8 @@ def _words(options: Overrides) -> Iterator[str]:
         yield from ("--cluster-decisions", str(options.cluster_decisions))
     yield from ("--near-threshold", str(options.near_threshold))
     yield from ("--orders", str(options.orders), "--sizes", str(options.sizes))
+    if options.abstain_by is not None:
+        yield from ("--abstain-by", options.abstain_by)
     if options.concepts is not None:
         yield from ("--concepts", str(options.concepts))
     if options.ledger is not None:
