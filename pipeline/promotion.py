@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pipeline.errors import BadInput, Fault
+from pipeline.failing import failures_of
 from pipeline.feedback import FEEDBACK
 from pipeline.feedback.promote import Promoted, promote
 from pipeline.feedback.queue import MISSED, Correction, Entered, Failure, State, correct, end, enter, find, queue
 from pipeline.golden.assertions import Citation
-from pipeline.golden.items import GoldenItem, GoldenSet, plain_question
+from pipeline.golden.items import GoldenSet, plain_question
 from pipeline.keeping import opened_ledger, targets_of
 from pipeline.ledger import has_commit
 from pipeline.store import Artifact
-from pipeline.workspace import Corpus, Facts, Workspace, find_scores, mentioned, now, read, score_keys
-
-SHOWN = 10
-"""Hits that are kept as evidence."""
+from pipeline.workspace import Corpus, Facts, Workspace, mentioned, now, read, score_keys
 
 
 class Filled(NamedTuple):
@@ -50,44 +48,13 @@ def fill_queue(
     if done is not None and (reads_the_past or has_commit(workspace.settings.ledger_url, deed)):
         workspace.note(FEEDBACK, run_id[:12], "store", time.monotonic() - started)
         return Filled(0, 0)
-    failures = _failures(workspace, corpus, grouped, sets, run_id)
+    failures = failures_of(workspace, corpus, grouped, sets, run_id)
     new = 0 if reads_the_past else _write(workspace, corpus, grouped, sets, failures, deed)
     if done is None:
         workspace.store.write(FEEDBACK, inputs, {}, {"failures": len(failures)})
     detail = f"{new:,} of {len(failures):,} failures are new"
     workspace.note(FEEDBACK, run_id[:12], "computed", time.monotonic() - started, detail)
     return Filled(len(failures), new)
-
-
-def _failures(
-    workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet], run_id: str
-) -> list[Failure]:
-    items = {(golden.name, item.query_id): item for golden in sets for item in golden.items}
-    failures = []
-    for made in find_scores(workspace, corpus, grouped, sets):
-        columns = ["golden_set", "query_id", "engine", "failure_class"]
-        failed = [row for row in read(workspace, made, "outcomes.parquet", columns).to_pylist() if row["failure_class"]]
-        hits: dict[str, list[str]] = {}
-        for hit in read(workspace, made, "rankings.parquet", ["query_id", "rank", "tap", "path_text"]).to_pylist():
-            if hit["rank"] <= SHOWN:
-                hits.setdefault(hit["query_id"], []).append(f"{hit['tap']}::{hit['path_text']}")
-        failures += [_failure(row, items[row["golden_set"], row["query_id"]], hits, run_id) for row in failed]
-    return failures
-
-
-def _failure(row: dict[str, Any], item: GoldenItem, hits: dict[str, list[str]], run_id: str) -> Failure:
-    return Failure(
-        source="run",
-        golden_set=row["golden_set"],
-        query_id=item.query_id,
-        item_version=item.item_version,
-        engine=row["engine"],
-        run_id=run_id,
-        failure_class=row["failure_class"],
-        question=item.question,
-        shown=hits.get(item.query_id, []),
-        wanted=[*item.exemplar, *item.relevant],
-    )
 
 
 def _write(
