@@ -29,6 +29,7 @@ from pipeline.refresh import refresh
 from pipeline.relock import relock
 from pipeline.reports.feed import Night, NightRow
 from pipeline.reports.reading import counted
+from pipeline.scoring import Signal
 from pipeline.study import By as OrderedBy
 from pipeline.study import StudyOptions
 from pipeline.study import study as make_study
@@ -114,6 +115,7 @@ class Options:
     near_threshold: Annotated[float | None, _help("near_threshold")] = None
     orders: Annotated[int | None, _help("orders")] = None
     sizes: Annotated[int | None, _help("sizes")] = None
+    abstain_by: Annotated[Signal | None, _help("abstain_by")] = None
     max_file_bytes: Annotated[int | None, _help("max_file_bytes")] = None
     engines: Annotated[
         dict[str, dict[str, str]] | None,

@@ -12,8 +12,10 @@ from pydantic import JsonValue
 from pipeline.config import Overrides, load
 from pipeline.errors import AssayError, BadInput, Fault, MissingArtifact
 from pipeline.ledger import shown
+from pipeline.reports.behind import TABLES as ROW_TABLES
+from pipeline.reports.behind import Behind, ExplainedRow
 from pipeline.reports.explained import TABLES, Explained, Published, Reproduction
-from pipeline.reports.feed import find_run, published_runs, read_run
+from pipeline.reports.feed import find_run, published_runs, read_run, run_folder
 from pipeline.reports.reading import text_of
 from pipeline.store import canonical_json
 from pipeline.taps.taplist import Tap, corpus_digest
@@ -31,7 +33,7 @@ class Found(NamedTuple):
     id: str
 
 
-def explain(workspace: Workspace, wanted: str, run: str | None = None, hits: int = 10) -> Explained:
+def explain(workspace: Workspace, wanted: str, run: str | None = None, hits: int = 10) -> Explained | ExplainedRow:
     """Explain a number by its id, a run by its id, or a question by its query id.
 
     Args:
@@ -48,6 +50,8 @@ def explain(workspace: Workspace, wanted: str, run: str | None = None, hits: int
     mine = _runs_like(workspace, wanted)
     run_id = mine[0] if run is None and len(mine) == 1 else find_run(store, run)
     published = Published(read_run(store, run_id, TABLES), hits)
+    there = [name for name in ROW_TABLES if (run_folder(store, run_id) / f"{name}.parquet").exists()]
+    behind = Behind(read_run(store, run_id, there))
     found = _one_of(
         wanted,
         run_id,
@@ -55,11 +59,16 @@ def explain(workspace: Workspace, wanted: str, run: str | None = None, hits: int
             *(Found("query", found) for found in published.queries_like(wanted)),
             *(Found("run", found) for found in mine),
             *(Found("metric", found) for found in _if_long(wanted, published.metrics_like)),
+            *(Found("row", found) for found in _if_long(wanted, behind.like)),
         ],
         str(store.feed),
     )
     if found.kind == "query":
         return published.explain_query(found.id, reproduction(workspace, published, wanted))
+    if found.kind == "row":
+        golden_set, engine = behind.place(found.id)
+        origin = published.origin({golden_set}, {engine})
+        return behind.explain(found.id, origin, reproduction(workspace, published, found.id[:8]))
     if found.kind == "metric":
         return published.explain_metric(found.id, reproduction(workspace, published, found.id[:8]))
     return published.explain_run(reproduction(workspace, published, found.id[:12]))

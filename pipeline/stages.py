@@ -42,6 +42,7 @@ from pipeline.records import Record
 from pipeline.reports.feed import FEED, StepSource, follows, forecast_files, is_whole, point_to, run_folder, run_id_of
 from pipeline.reports.feed import publish as put_in_feed
 from pipeline.scoring import SCORE
+from pipeline.scoring.answered import Answered
 from pipeline.store import Artifact
 from pipeline.taps.snapshot import SNAPSHOT, TapState, attempt, verdict
 from pipeline.taps.taplist import Tap, TapList, corpus_digest
@@ -707,6 +708,8 @@ class Published(NamedTuple):
     run_id: str
     folder: Path
     headline: tuple[Headline, ...]
+    answers: tuple[Answered, ...]
+    """How each set was answered under each engine."""
     not_run: Mapping[str, str]
     """Why an engine did not run, by name."""
     absent: Absent
@@ -724,11 +727,12 @@ def published_as(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: 
         MissingArtifact: an engine has not scored a set yet.
     """
     run_id = run_id_of(identity_of(workspace, corpus, sets))
-    headline = headline_of(find_scores(workspace, corpus, grouped, sets))
+    scores = find_scores(workspace, corpus, grouped, sets)
     return Published(
         run_id,
         run_folder(workspace.store, run_id),
-        headline,
+        headline_of(scores),
+        tuple(Answered.model_validate(made.facts["answers"]) for made in scores),
         workspace.settings.not_run,
         workspace.settings.absent,
         checks_of(find_checks(workspace, corpus, sets)),

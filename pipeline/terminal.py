@@ -28,6 +28,7 @@ from pipeline.classes.wordings import MARKS
 from pipeline.config import Absent
 from pipeline.duplicates import MOST_ASTRAY, Choice, ExactCheck, Group
 from pipeline.errors import AssayError, one_line
+from pipeline.reports.behind import ExplainedRow
 from pipeline.reports.duplication import (
     Became,
     ClusterView,
@@ -50,6 +51,7 @@ from pipeline.reports.explained import (
 from pipeline.reports.feed import NightRow, NightStep, Step
 from pipeline.reports.proposal import PinProposal, RowChange, TapChange
 from pipeline.reports.reading import HEADLINE, counted
+from pipeline.scoring.answered import Answered
 from pipeline.scoring.rows import MetricValue
 from pipeline.stages import Headline, Published
 from pipeline.taps.snapshot import TapState
@@ -127,6 +129,7 @@ def show_night(published: Published, night: NightRow) -> None:
     out.print(_steps_table(steps))
     _show_some([f"{each.stage} {each.subject}: {each.detail}" for each in night.details])
     show_headline(published.headline)
+    show_answers(published.answers)
     show_not_run(published.absent)
     show_checks(published.checks, published.known_items)
     made, served = sum(step.computed for step in steps), sum(step.served for step in steps)
@@ -221,6 +224,27 @@ def headline_table(headline: Iterable[Headline]) -> Table:
 GRADINGS = {"row": "as pinned", "name": "by name"}
 
 
+def show_answers(answers: Iterable[Answered]) -> None:
+    """Print how each set was answered under each engine, what failed, and what has an answer now, a line each."""
+    for row in answers:
+        who = f"{row.golden_set}, {row.engine}"
+        truth = "no answer is judged" if row.truthfulness is None else f"truthfulness {row.truthfulness:.3f}"
+        always = "" if row.always_answer is None else f", always answering {row.always_answer:.3f}"
+        show_line(
+            f"answers {who}: {truth}{always}; false answers {_rate_of(row.false_answer_rate, row.n_unanswerable)}, "
+            f"false abstentions {_rate_of(row.false_abstention_rate, row.n_answerable)}"
+        )
+        kinds = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in row.failures.items())
+        show_line(f"failed  {who}: {kinds or 'nothing'}")
+        if row.answerable_now:
+            said = f"{_some(row.answerable_now)}; the report names the taps"
+            show_line(f"alarm   {who}: answerable now, and its row says that nothing answers it: {said}")
+
+
+def _rate_of(rate: float | None, n: int) -> str:
+    return f"none of {n}" if rate is None else f"{rate:.3f} of {n}"
+
+
 def show_not_run(absent: Absent | None) -> None:
     """Print why engines did not run, and of how many; nothing where all did, or only one was asked for."""
     if absent is not None and absent.told:
@@ -283,10 +307,12 @@ def show_rows(title: str, columns: Sequence[str], rows: Iterable[Sequence[object
     out.print(table)
 
 
-def show_explained(explained: Explained) -> None:
+def show_explained(explained: Explained | ExplainedRow) -> None:
     """Print what stands behind a number, a question or a run: what it is, how to make it again, its rows."""
     if isinstance(explained, ExplainedMetric):
         _print_facts(f"Number {explained.id}", explained.metric | {"mean of the items": explained.mean_of_items})
+    elif isinstance(explained, ExplainedRow):
+        _print_facts(f"Number {explained.id}, a row of {explained.table}", explained.row)
     elif isinstance(explained, ExplainedRun):
         show_rows(
             "Headline measures",
@@ -301,7 +327,11 @@ def show_explained(explained: Explained) -> None:
     if isinstance(explained, ExplainedMetric) and explained.parts:
         rows = [[part.id, part.facet_value, _rounded(part.value), part.n_items] for part in explained.parts]
         show_rows("The means that it is the mean of", ("id", "value of the facet", "mean", "items"), rows)
-    if not isinstance(explained, ExplainedRun):
+    if isinstance(explained, ExplainedRow):
+        head = list(explained.items[0]) if explained.items else []
+        rows = [[_shown(value) for value in item.values()] for item in explained.items]
+        show_rows("The items that it was counted from", [name.replace("_", " ") for name in head], rows)
+    elif not isinstance(explained, ExplainedRun):
         for item in explained.items:
             _print_item(item)
 
@@ -701,6 +731,7 @@ def as_json(published: Published, night: NightRow) -> dict[str, object]:
         "steps": [step.model_dump() for step in night.steps],
         "details": [detail.model_dump() for detail in night.details],
         "headline": [row.model_dump() for row in published.headline],
+        "answers": [row.model_dump() for row in published.answers],
         "not_run": dict(published.not_run),
         "checks": [row.model_dump() for row in published.checks],
         "known_items": [row.model_dump(exclude={"misses"}) for row in published.known_items],

@@ -110,6 +110,19 @@ class Point(NamedTuple):
     """Few items, of low confidence: drawn with a dashed interval."""
 
 
+class Share(NamedTuple):
+    """A point of a curve of one share against another, both in 0..1. It is drawn as a dot only where it is marked."""
+
+    panel: str
+    series: str
+    x: float
+    value: float
+    tip: str
+    marked: bool = False
+    working: bool = False
+    """Where the series is used: a larger, hollow mark."""
+
+
 class Bar(NamedTuple):
     """A part of a bar. ``note`` stands at the end of its row and is the same for all parts of it."""
 
@@ -284,6 +297,34 @@ def curves(
             _layer({"type": "line", "strokeWidth": 2, "aria": False}, y | colour),
             _layer(dot, y | tip | colour | shape, "!datum.weak"),
             _layer(dot | {"color": PALE}, y | tip | shape, "datum.weak"),
+        ]
+        rows: list[Spec] = [point._asdict() | {"hue": names[point.series]} for point in points]
+        return _panels(size, rows, layer, height=230, left=44)
+
+    return spec
+
+
+def shares(points: Sequence[Share], x_title: str, y_title: str, hues: Sequence[str] = ()) -> Callable[[Size], Spec]:
+    """Specify a line for each series, of one share against another. Series are coloured in the order of ``hues``."""
+    series = [point.series for point in points]
+
+    def spec(size: Size) -> Spec:
+        names = _short(size, [*hues, *series])
+        colour, shape = _colour(names, series), _shape(names, series)
+        x = _unit("x", {"title": x_title, "grid": False})
+        y: Spec = {"x": x, "y": _unit("value", {"title": y_title})}
+        tip: Spec = {"description": {"field": "tip"}}
+        order: Spec = {"order": {"field": "x", "type": "quantitative"}}
+        layer: list[JsonValue] = [
+            _layer({"type": "line", "strokeWidth": 2, "aria": False}, y | colour | order),
+            _layer(
+                {"type": "point", "filled": True, "size": 60, "opacity": 1}, y | tip | colour | shape, "datum.marked"
+            ),
+            _layer(
+                {"type": "point", "filled": False, "size": 260, "strokeWidth": 2, "opacity": 1},
+                y | tip | colour | shape,
+                "datum.working",
+            ),
         ]
         rows: list[Spec] = [point._asdict() | {"hue": names[point.series]} for point in points]
         return _panels(size, rows, layer, height=230, left=44)

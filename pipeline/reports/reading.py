@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import JsonValue
@@ -61,6 +61,13 @@ class Cell(NamedTuple):
     label: str
     reason: str
     """Why there is no value; empty where there is one."""
+
+
+class Cut(NamedTuple):
+    """The first rows of a long list, and how many were left out."""
+
+    rows: Sequence[object]
+    more: int
 
 
 def metric_id(row: Mapping[str, object]) -> str:

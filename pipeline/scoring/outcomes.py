@@ -19,8 +19,9 @@ from pipeline.judgments.resolution import Grades, ResolvedGrade
 from pipeline.records import Record, Table
 from pipeline.scoring import DECIDING, Signal
 from pipeline.scoring.abstention import Answer, label_of
+from pipeline.scoring.answered import Answered
 from pipeline.scoring.expectations import BUDGET, NO_CONCEPT, Listed, concepts_of, evaluate, visible
-from pipeline.scoring.failures import CUT, RIGHT, Case, FailureClass, failure_class
+from pipeline.scoring.failures import CUT, FAILURE_CLASSES, RIGHT, Case, FailureClass, failure_class
 from pipeline.scoring.means import NOT_ANSWERABLE, PUBLISHED, ItemScore, Run, headline_rows, number, reason
 from pipeline.scoring.measures import Graded, Measure, Undefined, Value
 from pipeline.scoring.policies import AbstentionRow, Calibrated, Seen, calibrate, policy_rows
@@ -99,6 +100,26 @@ class Outcomes(NamedTuple):
     outcomes: list[OutcomeRow]
     abstention: list[AbstentionRow]
     metrics: list[MetricRow]
+
+    def in_short(self, run: Run, deciding: Signal) -> Answered:
+        """Return the same in short, by the signal that decides."""
+        policies = {row.policy: row for row in self.abstention if row.signal == deciding and row.items == "all"}
+        fitted = policies["fitted"]
+        kinds = [row.failure_class for row in self.outcomes]
+        return Answered(
+            golden_set=run.golden_set,
+            engine=run.engine,
+            signal=deciding,
+            truthfulness=fitted.truthfulness,
+            always_answer=policies["always_answer"].truthfulness,
+            false_answer_rate=fitted.false_answer_rate,
+            n_unanswerable=fitted.n_unanswerable,
+            false_abstention_rate=fitted.false_abstention_rate,
+            n_answerable=fitted.n_items - fitted.n_unanswerable,
+            label=fitted.label,
+            failures={kind: kinds.count(kind) for kind in FAILURE_CLASSES if kind in kinds},
+            answerable_now=sorted(row.query_id for row in self.outcomes if row.answerable_now),
+        )
 
 
 def outcomes(

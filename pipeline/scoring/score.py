@@ -18,6 +18,7 @@ from pipeline.golden.resolve import ResolvedSet, resolve_known
 from pipeline.judgments.resolution import Grades
 from pipeline.records import Table
 from pipeline.scoring import DECIDING, Signal
+from pipeline.scoring.answered import Answered
 from pipeline.scoring.duplicates import DUPLICATE_TAX, tax_rows
 from pipeline.scoring.expectations import Listed
 from pipeline.scoring.grade import Grading, Hit, judged_wrong
@@ -67,14 +68,18 @@ class Scored:
     abstention: pa.Table
     judged_metrics: pa.Table
     headline: tuple[MetricRow, ...]
+    answers: Answered
 
     def table(self, table: Table) -> pa.Table:
         """Return one of ``TABLES``."""
         return getattr(self, table.name)
 
     def facts(self) -> dict[str, JsonValue]:
-        """Return the headline measures, for each grading."""
-        return {"headline": [self._headline(grading) for grading in GRADINGS]}
+        """Return the headline measures, for each grading, and how the set was answered."""
+        return {
+            "headline": [self._headline(grading) for grading in GRADINGS],
+            "answers": self.answers.model_dump(mode="json"),
+        }
 
     def _headline(self, grading: Grading) -> dict[str, JsonValue]:
         rows = {row.metric: row for row in self.headline if row.grading == grading}
@@ -182,6 +187,7 @@ def score_run(
         ABSTENTION.from_rows(ended.abstention),
         JUDGED_METRICS.from_rows(ended.metrics),
         tuple(row for row in means if row.facet == "all" and row.treatment == TREATMENT and row.metric in HEADLINE),
+        ended.in_short(run, deciding),
     )
 
 
