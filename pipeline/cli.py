@@ -52,6 +52,7 @@ from pipeline.terminal import (
     show_night,
     show_not_run,
     show_proposal,
+    show_readiness,
     show_rows,
     show_study,
     show_taps,
@@ -452,12 +453,7 @@ def golden_check(name: SetName, *, options: Options = Options()) -> None:
     with _opened(options) as workspace:
         corpus = find_corpus(workspace)
         found = readiness_of(workspace, corpus, find_classes(workspace, corpus), golden_set(workspace, name))
-    rows = [[row.verdict, row.demand, row.wanted, row.says, ", ".join(row.ids[:3])] for row in found]
-    _print(
-        options,
-        [row.model_dump() for row in found],
-        lambda: show_rows(f"Readiness of {name}", ("", "demand", "wanted", "found", "items at fault"), rows),
-    )
+    _print(options, [row.model_dump() for row in found], lambda: show_readiness(name, found))
 
 
 @golden_app.command(name="import")

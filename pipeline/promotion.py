@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pipeline.errors import BadInput, Fault
+from pipeline.errors import BadInput, Fault, counted
 from pipeline.failing import failures_of
 from pipeline.feedback import FEEDBACK
 from pipeline.feedback.promote import Promoted, promote
@@ -52,7 +52,7 @@ def fill_queue(
     new = 0 if reads_the_past else _write(workspace, corpus, grouped, sets, failures, deed)
     if done is None:
         workspace.store.write(FEEDBACK, inputs, {}, {"failures": len(failures)})
-    detail = f"{new:,} of {len(failures):,} failures are new"
+    detail = f"{counted(len(failures), 'failure')}, {new:,} of them new"
     workspace.note(FEEDBACK, run_id[:12], "computed", time.monotonic() - started, detail)
     return Filled(len(failures), new)
 

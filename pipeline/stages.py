@@ -34,7 +34,7 @@ from pipeline.engines import (
     Retriever,
     UpdatingEngine,
 )
-from pipeline.errors import BadInput, Fault, Unsound
+from pipeline.errors import BadInput, Fault, Unsound, counted
 from pipeline.falloff import CURVES, Plan
 from pipeline.golden.concepts import CONCEPTS
 from pipeline.golden.items import RESOLVE, GoldenSet
@@ -224,7 +224,7 @@ def sign(workspace: Workspace, corpus: Corpus, shard: Shard = WHOLE) -> None:
         from pipeline.classes.signatures import SIGNATURES, signature_table
 
         signed = signature_table(_bodies(workspace, corpus, new), threads=workspace.settings.config.threads)
-        detail = f"{len(new):,} of {len(wanted):,} bodies hashed"
+        detail = f"{len(new):,} of {counted(len(wanted), 'body')} hashed"
         return {"signatures.parquet": SIGNATURES.to_bytes(signed)}, {"bodies": len(new)}, detail
 
     workspace.once(SIGN, str(shard), sign_inputs(new), make)
@@ -410,7 +410,7 @@ def _from_earlier_commits(workspace: Workspace, built: UpdatingEngine) -> BuildI
         if before is None:
             return built.index_tap(documents), None
         updated = built.update_tap(documents, before)
-        return updated.data, f"{updated.new} of {documents.num_rows} entries tokenized"
+        return updated.data, f"{updated.new:,} of {counted(documents.num_rows, 'entry')} tokenized"
 
     return build
 

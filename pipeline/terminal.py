@@ -28,6 +28,7 @@ from pipeline.classes.wordings import MARKS
 from pipeline.config import Absent
 from pipeline.duplicates import MOST_ASTRAY, Choice, ExactCheck, Group
 from pipeline.errors import AssayError, one_line
+from pipeline.feedback.readiness import ReadinessRow
 from pipeline.reports.behind import ExplainedRow
 from pipeline.reports.duplication import (
     Became,
@@ -136,7 +137,7 @@ def show_night(published: Published, night: NightRow) -> None:
     if not made:
         said = f"Nothing was recomputed: all {served} outputs came from the store"
     elif served:
-        said = f"{made} of {made + served} outputs were made, the others came from the store"
+        said = f"{made} of {made + served} outputs {_was(made)} made, the others came from the store"
     else:
         said = f"All {made} outputs were made"
     out.print(f"{said}, in {night.seconds:.1f} s.")
@@ -224,6 +225,10 @@ def headline_table(headline: Iterable[Headline]) -> Table:
 GRADINGS = {"row": "as pinned", "name": "by name"}
 
 
+def _was(count: int) -> str:
+    return "was" if count == 1 else "were"
+
+
 def show_answers(answers: Iterable[Answered]) -> None:
     """Print how each set was answered under each engine, what failed, and what has an answer now, a line each."""
     for row in answers:
@@ -305,6 +310,16 @@ def show_rows(title: str, columns: Sequence[str], rows: Iterable[Sequence[object
     for row in listed:
         table.add_row(*(Breakable(str(cell)) for cell in row))
     out.print(table)
+
+
+def show_readiness(name: str, found: Sequence[ReadinessRow]) -> None:
+    """Print what a golden set is good for, a line a demand, with the first items at fault and how many there are."""
+    most = 3
+    rows = []
+    for row in found:
+        more = f" and {row.n_ids - most:,} more" if row.n_ids > most else ""
+        rows.append([row.verdict, row.demand, row.wanted, row.says, ", ".join(row.ids[:most]) + more])
+    show_rows(f"Readiness of {name}", ("", "demand", "wanted", "found", "items at fault"), rows)
 
 
 def show_explained(explained: Explained | ExplainedRow) -> None:
@@ -452,7 +467,10 @@ def show_forecast(made: Forecasted) -> None:
             out.print(f"{where}: questions that it would {verb}: {one_line(many)}", markup=False)
     if made.rows:
         first = made.rows[0]
-        out.print(f"{first.entries:,} entries, of which {first.mirrors:,} mirror what is there already", markup=False)
+        out.print(
+            f"{counted(first.entries, 'entry')}, {first.mirrors:,} of them copies of what is there already",
+            markup=False,
+        )
         if first.outcome is None:
             out.print(f"admitted already: recall@10 changed by {_figure(first.realised, '+')}", markup=False)
     for line in made.not_made:
@@ -476,9 +494,10 @@ def show_duplicates(found: Duplicates) -> None:
     """Print the sections that were asked for."""
     facts = found.near_duplicates
     show_line(
-        f"Run {found.run_id[:12]}: {facts.clusters:,} near-duplicate clusters of {facts.bodies:,} bodies and "
-        f"{facts.entries:,} entries, joined from a similarity of {found.near_threshold}; "
-        f"{facts.astray:,} of {facts.eligible:,} bodies astray from the exact join."
+        f"Run {found.run_id[:12]}: {counted(facts.clusters, 'near-duplicate cluster')} of "
+        f"{counted(facts.bodies, 'body')} and {counted(facts.entries, 'entry')}, joined from a similarity of "
+        f"{found.near_threshold}; "
+        f"{facts.astray:,} of {counted(facts.eligible, 'body')} astray from the exact join."
     )
     left_out = found.left_out.get
     if found.taps is not None:
@@ -566,9 +585,9 @@ def _show_names(title: str, names: Sequence[NameCopies], left_out: int | None) -
 
 def _show_golden(golden: GoldenNames) -> None:
     show_line(
-        f"Of {golden.names:,} golden names {golden.ambiguous:,} stand for several contents, and "
-        f"{golden.ambiguous_apart:,} still do when copies count as one; {golden.entries:,} entries carry one, of "
-        f"{golden.classes:,} contents, {golden.apart:,} apart."
+        f"Golden names: {golden.names:,}, of which stand for several contents {golden.ambiguous:,}, and when copies "
+        f"count as one {golden.ambiguous_apart:,}. They are carried by {counted(golden.entries, 'entry')} of "
+        f"{counted(golden.classes, 'content')}, {golden.apart:,} apart."
     )
 
 

@@ -526,11 +526,12 @@ def readiness_of(workspace: Workspace, corpus: Corpus, grouped: Artifact, golden
     entries = read(workspace, grouped, "entries.parquet")
     resolved = resolve(golden, entries, concepts=mentioned(workspace, entries))
     pools: dict[str, set[str]] = {}
-    for made in find_scores(workspace, corpus, grouped, [golden]):
+    scores = find_scores(workspace, corpus, grouped, [golden])
+    for made in scores:
         for hit in read(workspace, made, "rankings.parquet", ["query_id", "rank", "class_id"]).to_pylist():
             if hit["rank"] <= 10:
                 pools.setdefault(hit["query_id"], set()).add(hit["class_id"])
-    return readiness(resolved, judged_grades(workspace, corpus, resolved, entries)["all"], pools)
+    return readiness(resolved, judged_grades(workspace, corpus, resolved, entries)["all"], pools, len(scores))
 
 
 def conflicts_of(workspace: Workspace, corpus: Corpus, grouped: Artifact, golden: GoldenSet) -> list[ConflictRow]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, JsonValue
 
-from pipeline.errors import BadInput, Fault
+from pipeline.errors import BadInput, Fault, counted
 from pipeline.golden.assertions import Citation
 from pipeline.golden.items import plain_question
 from pipeline.records import Record
@@ -153,7 +153,7 @@ def find(ledger: Ledger | Addition, feedback_id: str) -> Entered:
     """
     found = [entered for entered in queue(ledger) if feedback_id and _is_called(entered, feedback_id)]
     if len(found) != 1:
-        what = f"{len(found) or 'no'} failures have an id that ends with {feedback_id!r}, or a key that begins so"
+        what = f"{counted(len(found), 'failure')} with an id that ends with {feedback_id!r}, or a key that begins so"
         raise BadInput([Fault("feedback", what, "give an id of `assay feedback list`")])
     return found[0]
 

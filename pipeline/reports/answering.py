@@ -101,7 +101,7 @@ def answers(tables: Mapping[str, pa.Table], questions: Mapping[str, str]) -> Ans
         tables: the tables of the run.
         questions: what each item asks, by its id.
     """
-    if "abstention" not in tables or "n_unanswerable" not in tables["abstention"].column_names:
+    if "abstention" not in tables or "false_answer_n" not in tables["abstention"].column_names:
         return Answers([], [], None)
     rows = {tuple(text_of(row, name) for name in ABSTENTION.key): row for row in rows_of(tables["abstention"])}
     outcomes = rows_of(tables["outcomes"])
@@ -180,7 +180,6 @@ def _times(row: Row, rate: str, of: int) -> int:
 
 
 def _line(row: Row) -> PolicyLine:
-    n, unanswerable = count_of(row, "n_items"), count_of(row, "n_unanswerable")
     low, high = number_of(row, "truthfulness_low"), number_of(row, "truthfulness_high")
     return PolicyLine(
         policy_digest(row)[:8],
@@ -190,16 +189,16 @@ def _line(row: Row) -> PolicyLine:
         f"{low:.3f} to {high:.3f}" if count_of(row, "n_unjudged") and low is not None else "",
         _shown(row, "truthfulness_abstain_credit"),
         _shown(row, "coverage"),
-        _rate(row, "false_answer", unanswerable),
-        _rate(row, "false_abstention", n - unanswerable),
+        _rate(row, "false_answer"),
+        _rate(row, "false_abstention"),
         count_of(row, "n_unjudged"),
     )
 
 
-def _rate(row: Row, name: str, n: int) -> Rate:
+def _rate(row: Row, name: str) -> Rate:
     low, high = number_of(row, f"{name}_low"), number_of(row, f"{name}_high")
     interval = "" if low is None or high is None else between(f"{low:.2f}", f"{high:.2f}")
-    return Rate(_shown(row, f"{name}_rate"), interval, n)
+    return Rate(_shown(row, f"{name}_rate"), interval, count_of(row, f"{name}_n"))
 
 
 def _shown(row: Row, column: str) -> str:

@@ -485,12 +485,15 @@ def _quality(facts: NearDuplicateFacts) -> list[tuple[str, str]]:
 
     return [
         ("bodies compared", f"{facts.eligible:,}"),
-        ("bodies in clusters, verified", f"{facts.bodies:,} in {facts.clusters:,} clusters"),
-        ("by the exact join over all pairs", f"{facts.exact_bodies:,} bodies, {facts.exact_pairs:,} pairs"),
+        ("bodies in clusters, verified", f"{facts.bodies:,} in {counted(facts.clusters, 'cluster')}"),
+        (
+            "by the exact join over all pairs",
+            f"{counted(facts.exact_bodies, 'body')}, {counted(facts.exact_pairs, 'pair')}",
+        ),
         ("astray: in another cluster than by the exact join", f"{facts.astray:,}"),
         (
             "unverified: what candidates alone would join",
-            f"{facts.unverified_bodies:,} in {facts.unverified_clusters:,} clusters",
+            f"{facts.unverified_bodies:,} in {counted(facts.unverified_clusters, 'cluster')}",
         ),
         ("recall of the candidates", share(facts.lsh_recall)),
         ("precision of the candidates", f"{share(facts.lsh_precision)}, of {facts.lsh_candidates:,}"),

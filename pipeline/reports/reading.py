@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from pydantic import JsonValue
 
 from pipeline.errors import MissingArtifact
+from pipeline.errors import counted as counted
 from pipeline.scoring.rows import METRICS
 from pipeline.store import canonical_json
 
@@ -220,12 +221,6 @@ def _interval(row: Row) -> str:
 def between(low: object, high: object) -> str:
     """Return a range as text; one number where both ends are the same."""
     return f"{low}" if low == high else f"{low}\N{EN DASH}{high}"
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a count with its noun, such as ``1 tap`` or ``1,234 entries``."""
-    plural = f"{noun[:-1]}ies" if noun.endswith(("try", "dy")) else f"{noun}s"
-    return f"{count:,} {noun if count == 1 else plural}"
 
 
 def left_out(more: int, table: str) -> str:

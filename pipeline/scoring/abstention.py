@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Literal, NamedTuple
 
-from pipeline.scoring.intervals import Interval, wilson
-
 Answer = Literal["perfect", "acceptable", "incorrect", "missing", "unjudged"]
 
 VALUES: Mapping[Answer, float] = {"perfect": 1.0, "acceptable": 0.5, "incorrect": -1.0, "missing": 0.0}
@@ -127,16 +125,6 @@ class Policy(NamedTuple):
             2 * self.unanswerable_abstained + self.answerable_abstained + self.unanswerable_answered,
         )
 
-    def false_abstention_interval(self) -> Interval | None:
-        """Return Wilson's interval of the false abstention rate."""
-        rate = self.false_abstention_rate
-        return None if rate is None else wilson(rate, self.answerable_abstained + self.answerable_answered)
-
-    def false_answer_interval(self) -> Interval | None:
-        """Return Wilson's interval of the false answer rate."""
-        rate = self.false_answer_rate
-        return None if rate is None else wilson(rate, self.unanswerable_answered + self.unanswerable_abstained)
-
 
 def at_threshold(points: Sequence[Point], threshold: float) -> Policy:
     """Return what a threshold does; minus infinity answers wherever there is a hit, infinity never."""
@@ -171,8 +159,11 @@ def fit(points: Sequence[Point], most_false_abstentions: float | None = MOST_FAL
         most_false_abstentions: share of the answerable items from which it may abstain at most; None: any.
 
     Returns:
-        One of the signals, or infinity, which abstains always; None where nothing that may be answered is judged.
+        One of the signals, or infinity, which abstains always; None where nothing that may be answered is judged, or
+        no item has an answer, so that nothing can be said of false abstentions.
     """
+    if most_false_abstentions is not None and not any(point.answerable for point in points):
+        return None
     signals = sorted({point.signal for point in points if point.signal is not None})
     if not signals:
         return None

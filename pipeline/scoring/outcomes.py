@@ -146,15 +146,14 @@ def outcomes(
         _outcome_row(run, ranked, every, each, decides, answered, taps)
         for ranked, each, answered in zip(rankings, seen, decides.answered, strict=True)
     ]
-    splits = [each.split for each in seen]
-    policies = [row for signal in SIGNALS for row in policy_rows(run, splits, calibrated[signal])]
+    policies = [row for signal in SIGNALS for row in policy_rows(run, seen, calibrated[signal])]
     return Outcomes(rows, policies, [*_by_judgments(run, rankings, grades), *_expected_means(run, rankings, rows)])
 
 
 def _seen(ranked: Ranked, grades: Grades) -> Seen:
     item, judged = ranked.score.item, _grade_of_first(ranked, grades)
     signals = signals_of(ranked.scores, ranked.reach)
-    return Seen(item.split, item.answerable, judged.grade if judged else None, signals)
+    return Seen(item.split, item.cluster_id, item.answerable, judged.grade if judged else None, signals)
 
 
 def _grade_of_first(ranked: Ranked, grades: Grades) -> ResolvedGrade | None:

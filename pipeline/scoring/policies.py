@@ -12,13 +12,14 @@ from pipeline.golden.items import Split
 from pipeline.records import Record, Table
 from pipeline.scoring import Signal
 from pipeline.scoring.abstention import Point, Policy, at_threshold, auroc, fit, risk_coverage
-from pipeline.scoring.intervals import Label, label
+from pipeline.scoring.intervals import Interval, Label, effective_number, label, wilson
 from pipeline.scoring.means import Run
 from pipeline.scoring.signals import Signals
 
 PolicyName = Literal["fitted", "always_answer", "always_abstain"]
 
 NO_TUNING = "no item is of the split `tuning`"
+ALL_WITHOUT = "no item of the split `tuning` has an answer, so nothing can be said of false abstentions"
 NOTHING_JUDGED = "no answer to an item of the split `tuning` is judged"
 BEST_TO_ABSTAIN = "abstaining always is the most truthful"
 NO_ANSWERABLE = "no item has an answer"
@@ -53,12 +54,12 @@ class AbstentionRow(Record):
     false_abstention_rate: float | None = Field(
         description="Share of the answerable items that it abstains from; null: no item has an answer."
     )
-    false_abstention_low: float | None = Field(description="Lower bound of its 95% interval, by Wilson.")
+    false_abstention_low: float | None = Field(description="Lower bound of its 95% interval, by Wilson over clusters.")
     false_abstention_high: float | None = Field(description="Upper bound.")
     false_answer_rate: float | None = Field(
         description="Share of the items without an answer that it answers; null: there is none."
     )
-    false_answer_low: float | None = Field(description="Lower bound of its 95% interval, by Wilson.")
+    false_answer_low: float | None = Field(description="Lower bound of its 95% interval, by Wilson over clusters.")
     false_answer_high: float | None = Field(description="Upper bound.")
     precision: float | None = Field(description="Share of the abstentions that are right; null: it never abstains.")
     recall: float | None = Field(description="Share of the items without an answer that it abstains from.")
@@ -69,9 +70,11 @@ class AbstentionRow(Record):
     )
     aurc: float | None = Field(description="Mean of the selective risk; of the signal alone.")
     excess_aurc: float | None = Field(description="What of it the best order of the items would spare.")
-    label: Label = Field(description="What the number of items without an answer allows to say.")
+    label: Label = Field(description="What the number of clusters of items without an answer allows to say.")
     curve: list[RiskPoint] = Field(description="Risk against coverage; for the fitted threshold alone.")
     n_unanswerable: int = Field(description="Items without an answer, of those in `n_items`.")
+    false_answer_n: int = Field(description="Clusters of the items without an answer; the interval is over them.")
+    false_abstention_n: int = Field(description="Clusters of the answerable items; the interval is over them.")
     threshold_reason: str | None = Field(
         description="Why there is no fitted threshold: then whatever has a hit is answered, or, where abstaining "
         "always is the most truthful, nothing."
@@ -86,6 +89,7 @@ class Seen(NamedTuple):
     """An item as a policy of answering sees it."""
 
     split: Split | None
+    cluster_id: str
     answerable: bool
     grade: int | None
     """Grade of its first class; None: unjudged, or there is none."""
@@ -119,28 +123,53 @@ def calibrate(signal: Signal, items: Sequence[Seen]) -> Calibrated:
     tuning = [point for point, each in zip(points, items, strict=True) if each.split == "tuning"]
     threshold = None if lacking else fit(tuning)
     if threshold is None:
-        return Calibrated(signal, -math.inf, lacking or (NOTHING_JUDGED if tuning else NO_TUNING), lacking, points)
+        return Calibrated(signal, -math.inf, lacking or _nothing_to_fit_on(tuning), lacking, points)
     return Calibrated(signal, threshold, None if math.isfinite(threshold) else BEST_TO_ABSTAIN, lacking, points)
 
 
-def policy_rows(run: Run, splits: Sequence[Split | None], calibrated: Calibrated) -> Iterator[AbstentionRow]:
+def _nothing_to_fit_on(tuning: Sequence[Point]) -> str:
+    if not tuning:
+        return NO_TUNING
+    return NOTHING_JUDGED if any(point.answerable for point in tuning) else ALL_WITHOUT
+
+
+def policy_rows(run: Run, seen: Sequence[Seen], calibrated: Calibrated) -> Iterator[AbstentionRow]:
     """Yield what each policy does to all items and to those of each split.
 
     Args:
         run: what the rows share.
-        splits: of the items of ``calibrated``, in their order.
+        seen: the items of ``calibrated``, in their order.
         calibrated: a signal with its threshold.
     """
+    splits = [each.split for each in seen]
     policies: dict[PolicyName, float] = {
         "fitted": calibrated.threshold,
         "always_answer": -math.inf,
         "always_abstain": math.inf,
     }
     for items in ("all", *sorted({split for split in splits if split})):
-        chosen = [point for point, split in zip(calibrated.points, splits, strict=True) if items in ("all", split)]
+        places = [place for place, split in enumerate(splits) if items in ("all", split)]
+        chosen = [calibrated.points[place] for place in places]
+        clusters = [seen[place].cluster_id for place in places]
         for name, threshold in policies.items():
             policy = at_threshold(chosen, threshold)
-            yield _policy_row(run, calibrated, items, name, chosen, policy, splits.count("tuning"))
+            yield _policy_row(run, calibrated, items, name, Chosen(chosen, clusters), policy, splits.count("tuning"))
+
+
+class Chosen(NamedTuple):
+    """Some of the items, with the cluster of each."""
+
+    points: Sequence[Point]
+    clusters: Sequence[str]
+
+    def clusters_of(self, answerable: bool) -> list[str]:
+        """Return the clusters of the items that have an answer, or of those that have none, one for each item."""
+        both = zip(self.points, self.clusters, strict=True)
+        return [cluster for point, cluster in both if point.answerable == answerable]
+
+
+def _interval(rate: float | None, clusters: Sequence[str]) -> Interval | None:
+    return None if rate is None else wilson(rate, effective_number(clusters))
 
 
 def _policy_row(
@@ -148,16 +177,19 @@ def _policy_row(
     calibrated: Calibrated,
     items: str,
     name: PolicyName,
-    points: Sequence[Point],
+    chosen: Chosen,
     policy: Policy,
     n_tuning: int,
 ) -> AbstentionRow:
+    points = chosen.points
     truth = policy.truthfulness
     curve = None if calibrated.lacking else risk_coverage(points)
     told = None if calibrated.lacking else auroc(points)
-    abstained, answered = policy.false_abstention_interval(), policy.false_answer_interval()
+    without, answerable = chosen.clusters_of(False), chosen.clusters_of(True)
+    answered = _interval(policy.false_answer_rate, without)
+    abstained = _interval(policy.false_abstention_rate, answerable)
     shown = zip(curve.coverage, curve.selective_risk, curve.generalised_risk, strict=True) if curve else ()
-    unanswerable = sum(not point.answerable for point in points)
+    unanswerable = len(without)
     return AbstentionRow(
         golden_set=run.golden_set,
         engine=run.engine,
@@ -185,7 +217,7 @@ def _policy_row(
         auroc=told,
         aurc=curve.area if curve else None,
         excess_aurc=curve.excess_area if curve else None,
-        label=label(unanswerable),
+        label=label(len(set(without))),
         curve=[
             RiskPoint(coverage=coverage, selective_risk=selective, generalised_risk=generalised)
             for coverage, selective, generalised in shown
@@ -193,6 +225,8 @@ def _policy_row(
         if name == "fitted"
         else [],
         n_unanswerable=unanswerable,
+        false_answer_n=len(set(without)),
+        false_abstention_n=len(set(answerable)),
         threshold_reason=calibrated.reason if name == "fitted" else None,
         auroc_reason=None
         if told is not None

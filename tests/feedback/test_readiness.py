@@ -60,6 +60,50 @@ def test_a_demand_that_is_not_met_says_so_with_its_number(
     assert (found.verdict, found.value) == (verdict, value)
 
 
+def test_items_without_a_value_are_in_no_share_and_let_nothing_pass() -> None:
+    some = rows(25)
+    for row in some[:20]:
+        del row["popularity"]
+        if row["questionType"] != "false_premise":
+            del row["questionType"]
+    found = check(some)
+    types, popularity = found["question_types"], found["popularity"]
+    assert (types.verdict, types.n_ids, types.value) == ("warn", 16, 5)
+    assert "the largest is 56%, of those that have one; 16 items without" in types.says
+    assert (popularity.verdict, popularity.n_ids, popularity.value) == ("warn", 20, 0.4)
+
+
+def test_items_of_a_value_that_is_too_frequent_are_at_fault() -> None:
+    found = check(
+        [
+            *rows(5),
+            *(
+                {**row, "queryId": f"X{row['queryId']}", "question": f"x {row['question']}"}
+                for row in rows(20, questionType="simple", popularity="head", relevant=["x"])
+            ),
+        ]
+    )
+    assert (found["question_types"].verdict, found["question_types"].n_ids) == ("fail", 21)
+    assert (found["popularity"].verdict, found["popularity"].n_ids) == ("fail", 22)
+
+
+@pytest.mark.parametrize(
+    "demand", ["question_types", "popularity", "provenance", "duplicates", "regression", "concepts"]
+)
+def test_what_passes_lists_nothing_at_fault(demand: str) -> None:
+    row = check(rows(100))[demand]
+    assert (row.verdict, row.ids, row.n_ids) == ("pass", [], 0)
+
+
+def test_counts_of_one_are_in_the_singular() -> None:
+    found = check(rows(5, cluster_id="one"))
+    assert (found["not_answerable"].says, found["false_premise"].says, found["clusters"].says) == (
+        "1 item",
+        "1 item",
+        "1 cluster",
+    )
+
+
 def test_judgments_are_demanded_over_what_all_engines_show() -> None:
     pools = {"Q0": ["a", "b"], "Q1": ["a"], "Q2": [], "Q3": []}
     one = ResolvedGrade(3, "human", "1")
@@ -73,6 +117,17 @@ def test_judgments_are_demanded_over_what_all_engines_show() -> None:
     assert (whole["judged@10"].verdict, whole["grade_0"].verdict) == ("pass", "pass")
 
 
+def test_what_one_engine_shows_is_not_the_pool_of_two() -> None:
+    golden = parse_golden_set(Path("set.jsonl"), json.dumps(rows(1)[0]).encode())
+    resolved = ResolvedSet(golden, (Resolved(golden.items[0], (), False, 0, 0),))
+    grades = {"Q0": {"a": ResolvedGrade(3, "human", "1")}}
+    verdicts = []
+    for configurations in (1, 2):
+        found = {row.demand: row for row in readiness(resolved, grades, {"Q0": ["a"]}, configurations=configurations)}
+        verdicts.append(found["judged@10"].verdict)
+    assert verdicts == ["warn", "pass"]
+
+
 def test_an_item_without_an_answer_that_has_one_now_is_an_alarm() -> None:
     grade = ResolvedGrade(2, "human", "1")
     found = check(rows(5), {"Q4": {"new": grade}, "Q0": {"a": grade}})["answerable_now"]
@@ -84,4 +139,5 @@ def test_questions_that_are_nearly_one_are_named() -> None:
     long = "how do I move a commit of mine to another branch without losing anything at all please"
     given = rows(3)
     given[0]["question"], given[2]["question"] = long, long.replace("please", "pleas")
-    assert check(given)["duplicates"].ids == ["Q0", "Q2"]
+    found = check(given)["duplicates"]
+    assert (found.verdict, found.ids) == ("fail", ["Q0", "Q2"])

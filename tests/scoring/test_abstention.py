@@ -75,7 +75,7 @@ def test_the_fitted_threshold_is_at_least_as_truthful_as_answering_always(points
     threshold = fit(points)
     if threshold is None:
         judged = [point for point in points if not point.answerable or point.grade is not None]
-        assert all(point.signal is None for point in judged)
+        assert all(point.signal is None for point in judged) or not any(point.answerable for point in points)
         return
     always, fitted = at_threshold(points, -math.inf), at_threshold(points, threshold)
     if always.truthfulness.value is not None and fitted.truthfulness.value is not None:
@@ -87,7 +87,7 @@ def test_the_fitted_threshold_is_at_least_as_truthful_as_answering_always(points
 def test_of_equal_thresholds_the_lower_is_taken() -> None:
     points = [Point(3.0, True, 3), Point(2.0, True, 2), Point(1.0, False, None), Point(0.5, True, None)]
     assert fit(points, None) in (2.0, 3.0)
-    assert fit([Point(2.0, False, None), Point(1.0, False, None)]) == math.inf
+    assert fit([Point(2.0, False, None), Point(1.0, False, None)], None) == math.inf
     assert fit([Point(2.0, True, None), Point(1.0, True, 3)]) == 1.0
 
 

@@ -26,12 +26,13 @@ def seen(
     answerable: bool = True,
     reach: float | None = 10.0,
     split: Split | None = "tuning",
+    cluster_id: str = "one",
 ) -> Seen:
-    return Seen(split, answerable, grade, signals_of(found, reach))
+    return Seen(split, cluster_id, answerable, grade, signals_of(found, reach))
 
 
 def rows_of(items: Sequence[Seen], calibrated: Calibrated) -> dict[tuple[str, str], AbstentionRow]:
-    return {(row.items, row.policy): row for row in policy_rows(RUN, [each.split for each in items], calibrated)}
+    return {(row.items, row.policy): row for row in policy_rows(RUN, items, calibrated)}
 
 
 def test_signals_are_the_first_score_its_share_of_the_most_and_the_gap_to_the_second() -> None:
@@ -75,7 +76,11 @@ def test_an_engine_without_a_bound_has_no_threshold_on_the_share_and_answers_wha
     [
         ([seen([3.0], split="holdout")], "no item is of the split `tuning`"),
         ([seen([3.0], None)], "no answer to an item of the split `tuning` is judged"),
-        ([seen([3.0], None, False)], "abstaining always is the most truthful"),
+        (
+            [seen([3.0], None, False)],
+            "no item of the split `tuning` has an answer, so nothing can be said of false abstentions",
+        ),
+        ([seen([], None), seen([3.0], None, False)], "abstaining always is the most truthful"),
     ],
 )
 def test_a_threshold_that_cannot_be_fitted_says_why(items: list[Seen], reason: str) -> None:
@@ -95,3 +100,25 @@ def test_an_area_without_both_kinds_of_items_says_which_is_missing() -> None:
         "without": (None, "no item has an answer", 1),
         "both": (0.5, None, 1),
     }
+
+
+def test_rates_and_label_count_clusters_because_items_of_one_are_one_observation() -> None:
+    apart = [seen([float(n)], None, False, cluster_id=str(n)) for n in range(1, 61)]
+    joined = [each._replace(cluster_id="one") for each in apart]
+    wide, narrow = (rows_of(items, calibrate("top_score", items))["all", "always_abstain"] for items in (joined, apart))
+    assert (wide.label, wide.false_answer_n, wide.n_unanswerable) == ("insufficient items", 1, 60)
+    assert (narrow.label, narrow.false_answer_n, narrow.n_unanswerable) == ("ok", 60, 60)
+    assert (narrow.false_answer_low, wide.false_answer_low) == (0.0, 0.0)
+    assert wide.false_answer_high is not None and narrow.false_answer_high is not None
+    assert wide.false_answer_high > 0.7 > 0.1 > narrow.false_answer_high
+
+
+def test_abstaining_always_and_answering_always_are_told_apart() -> None:
+    never = [seen([], None), seen([3.0], None, False)]
+    unknown = [seen([3.0], None), seen([2.0], None, False, split="holdout")]
+    found = {}
+    for name, items in {"never": never, "unknown": unknown}.items():
+        row = rows_of(items, calibrate("gap", items))["all", "fitted"]
+        found[name] = (row.threshold, row.coverage)
+        assert row.threshold_reason
+    assert found == {"never": (None, 0.0), "unknown": (None, 1.0)}
