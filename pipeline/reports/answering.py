@@ -67,6 +67,8 @@ class Answering(NamedTuple):
     label: str
     sentences: list[str]
     lines: list[PolicyLine]
+    by_split: list[PolicyLine]
+    """The same for the items of each split."""
     groups: list[str]
     signals: list[SignalLine]
 
@@ -129,7 +131,8 @@ def _answering(rows: Mapping[tuple[str, ...], Row], golden_set: str, engine: str
         engine,
         text_of(whole, "label"),
         _sentences(whole, rows.get((golden_set, engine, signal, "tuning", "always_answer")), signal),
-        [_line(row(items, policy)) for items in groups for policy in POLICIES],
+        [_line(row("all", policy)) for policy in POLICIES],
+        [_line(row(items, policy)) for items in groups[1:] for policy in POLICIES],
         [_group(items) for items in groups],
         [_signal([row(items, "fitted", of) for items in groups], of == signal) for of in SIGNALS],
     )
