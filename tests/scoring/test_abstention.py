@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,17 +20,7 @@ from pipeline.scoring.abstention import (
     risk_coverage,
     truthfulness,
 )
-
-
-def close(value: float) -> Any:
-    return pytest.approx(value, abs=1e-9, rel=0)
-
-
-@pytest.fixture(scope="module")
-def worked(corpora: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((corpora.parent / "worked_examples.json").read_text("utf-8"))["examples"]
-    return found
-
+from tests.worked import EXAMPLES, close
 
 POINTS = st.lists(
     st.builds(Point, st.none() | st.integers(0, 5).map(float), st.booleans(), st.none() | st.integers(0, 3)), min_size=1
@@ -99,14 +87,18 @@ def test_the_order_of_items_changes_nothing(points: list[Point], random: Any) ->
     assert (auroc(shuffled), fit(shuffled)) == (auroc(points), fit(points))
 
 
-@pytest.mark.corpora
-def test_truthfulness_of_the_worked_example(worked: dict[str, Any]) -> None:
-    example = worked["E9_crag_truthfulness"]
+def test_truthfulness_of_the_worked_example() -> None:
+    example = EXAMPLES["E9_crag_truthfulness"]
     labels, expected = example["input"]["labels"], example["expected"]
     assert dict(VALUES) == example["input"]["weights"]
     assert truthfulness(labels).value == close(expected["score_four_level"])
     binary: list[Answer] = ["perfect" if label == "acceptable" else label for label in labels]
     assert truthfulness(binary).value == close(expected["score_three_level"])
+    share = {label: binary.count(label) / len(binary) for label in ("perfect", "missing", "incorrect")}
+    assert share["perfect"] == close(expected["accuracy"])
+    assert share["missing"] == close(expected["missing"])
+    assert share["incorrect"] == close(expected["hallucination"])
+    assert share["perfect"] - share["incorrect"] == close(expected["check_three_level"])
     types = example["input"]["questionType"]
     means = []
     for name, wanted in expected["by_questionType"].items():
@@ -116,9 +108,8 @@ def test_truthfulness_of_the_worked_example(worked: dict[str, Any]) -> None:
     assert math.fsum(means) / len(means) == close(expected["macro_over_types"])
 
 
-@pytest.mark.corpora
-def test_abstention_of_the_worked_example(worked: dict[str, Any]) -> None:
-    example = worked["E11_abstention"]
+def test_abstention_of_the_worked_example() -> None:
+    example = EXAMPLES["E11_abstention"]
     given_, expected = example["input"], example["expected"]
     points = [
         Point(score, bool(answerable), 3 if correct else 0)

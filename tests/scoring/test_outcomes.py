@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from pipeline.golden.resolve import Resolved
 from pipeline.scoring.expectations import Held, Listed, concepts_found, evaluate, holds, visible
 from pipeline.scoring.failures import Case, failure_class
 from pipeline.scoring.measures import Undefined
+from tests.worked import EXAMPLES, close
 
 HITS = [Listed("a", "git", 10), Listed("b", "pdf", 10), Listed("c", "csv", 10)]
 
@@ -68,19 +68,8 @@ def test_a_first_hit_that_nobody_judged_is_not_wrong() -> None:
     assert failure_class(Case(True, False, [], {"right": 3})) == "retrieval_miss"
 
 
-@pytest.fixture(scope="module")
-def worked(corpora: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((corpora.parent / "worked_examples.json").read_text("utf-8"))["examples"]
-    return found
-
-
-def close(value: float) -> Any:
-    return pytest.approx(value, abs=1e-9, rel=0)
-
-
-@pytest.mark.corpora
-def test_assertions_and_concepts_of_the_worked_example(worked: dict[str, Any]) -> None:
-    given, expected = (worked["E18_assertions_and_concepts"][part] for part in ("input", "expected"))
+def test_assertions_and_concepts_of_the_worked_example() -> None:
+    given, expected = (EXAMPLES["E18_assertions_and_concepts"][part] for part in ("input", "expected"))
     passed = {
         kind: tuple(each["pass"] for each in given["assertions"] if each["kind"] == kind) for kind in ("must", "should")
     }
@@ -97,9 +86,8 @@ def test_assertions_and_concepts_of_the_worked_example(worked: dict[str, Any]) -
     assert found.precision == close(expected["concept_precision_over_labelled"])
 
 
-@pytest.mark.corpora
-def test_kinds_of_failure_of_the_worked_example(worked: dict[str, Any]) -> None:
-    example = worked["E19_failure_class"]
+def test_kinds_of_failure_of_the_worked_example() -> None:
+    example = EXAMPLES["E19_failure_class"]
     found = {
         case["queryId"]: failure_class(
             Case(
