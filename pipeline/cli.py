@@ -24,6 +24,7 @@ from pipeline.explain import explain as find_explanation
 from pipeline.export import export as write_export
 from pipeline.feedback.queue import State
 from pipeline.forecast import forecast as make_forecast
+from pipeline.golden.decisions import DecisionReason
 from pipeline.importing import import_taps
 from pipeline.refresh import refresh
 from pipeline.relock import relock
@@ -56,7 +57,7 @@ from pipeline.terminal import (
     show_taps,
     told_in_lines,
 )
-from pipeline.workspace import Workspace, find_classes, find_corpus, now
+from pipeline.workspace import Workspace, now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,6 +81,8 @@ taps_app = App(name="taps", help="Check and maintain the tap list.")
 app.command(taps_app)
 golden_app = App(name="golden", help="Golden sets: their digest, and the items that the ledger keeps.")
 app.command(golden_app)
+concepts_app = App(name="concepts", help="Concepts that the ledger keeps, beside those of a file.")
+app.command(concepts_app)
 qrels_app = App(name="qrels", help="Judgments: what is relevant to a question, and who says so.")
 app.command(qrels_app)
 feedback_app = App(name="feedback", help="Failures, and how they become permanent tests.")
@@ -299,9 +302,7 @@ def _each_engine_and_set(
 ) -> tuple[list[tuple[str, str, Artifact]], Absent | None]:
     """Take a step for the engine, or for all that can run; return what it made, and which of all cannot run."""
     with _opened(options) as workspace:
-        corpus = find_corpus(workspace)
-        grouped = find_classes(workspace, corpus)
-        at = stages.Place(corpus, grouped, stages.resolve(workspace, grouped))
+        at = stages.resolved_place(workspace)
         made = [
             (name, golden.name, step(workspace, name, at, golden))
             for name in _engines(workspace, engine)
@@ -420,6 +421,7 @@ def worksheet_of(
         _print(options, prepared.sheet.model_dump(), lambda: print(as_markdown(prepared.sheet)))
 
 
+By = Annotated[str, Parameter(name="--by", help="Who does it, and answers for it.")]
 SetName = Annotated[str, Parameter(name="SET", help="Name of the golden set: the stem of its file, or in the ledger.")]
 Form = Annotated[Literal["jsonl", "trec"], Parameter(help="JSON Lines with every field, or TREC qrels.")]
 
@@ -440,7 +442,7 @@ def golden_freeze(name: SetName, *, options: Options = Options()) -> None:
 
 @golden_app.command(name="check")
 def golden_check(name: SetName, *, options: Options = Options()) -> None:
-    """Check every row of a golden set against the corpus, and show what the set is good for.
+    """Check every row of all golden sets against the corpus, and show what one set is good for.
 
     Example: assay golden check default
     """
@@ -448,8 +450,8 @@ def golden_check(name: SetName, *, options: Options = Options()) -> None:
     from pipeline.workspace import readiness_of
 
     with _opened(options) as workspace:
-        corpus = find_corpus(workspace)
-        found = readiness_of(workspace, corpus, find_classes(workspace, corpus), golden_set(workspace, name))
+        at = stages.resolved_place(workspace)
+        found = readiness_of(workspace, at.corpus, at.grouped, golden_set(workspace, name))
     rows = [[row.verdict, row.demand, row.wanted, row.says, ", ".join(row.ids[:3])] for row in found]
     _print(
         options,
@@ -469,7 +471,7 @@ def golden_import(
 
     Example: assay golden import asked items.jsonl
     """
-    from pipeline.keeping import import_items
+    from pipeline.curation import import_items
 
     with _opened(options) as workspace:
         done = import_items(workspace, name, file)
@@ -483,10 +485,70 @@ def golden_export(name: SetName, *, options: Options = Options()) -> None:
 
     Example: assay golden export default
     """
-    from pipeline.keeping import exported_lines, golden_set
+    from pipeline.curation import exported_lines
+    from pipeline.keeping import golden_set
 
     with _opened(options) as workspace:
         lines = exported_lines(golden_set(workspace, name))
+    _print(options, [json.loads(line) for line in lines], lambda: print(*lines, sep="\n"))
+
+
+@golden_app.command(name="decide")
+def golden_decide(
+    name: SetName,
+    item: Annotated[str, Parameter(name="QUERY_ID", help="Id of the item.")],
+    target: Annotated[str, Parameter(help="What is decided about: `tap::path`, or `class:<body digest>`.")],
+    *,
+    include: Annotated[bool, Parameter(negative="--exclude", help="Whether it counts as an answer.")],
+    reason: Annotated[
+        DecisionReason, Parameter(help="Why: `helps` includes, the others exclude, `other` does either.")
+    ],
+    by: By,
+    note: Annotated[str | None, Parameter(help="For people; needed where the reason is `other`.")] = None,
+    options: Options = Options(),
+) -> None:
+    """Decide about a class for an item of a set that the ledger keeps. A later decision counts instead of this one.
+
+    Example: assay golden decide asked c1 acme/skills::db/SKILL.md --exclude --reason different_job --by kim
+    """
+    from pipeline.curation import decide
+
+    named = "class" if target.startswith("class:") else "entry"
+    given: dict[str, JsonValue] = {named: target, "include": include, "reason": reason, "by": by, "note": note}
+    with _opened(options) as workspace:
+        golden = decide(workspace, name, item, given)
+    said = f"{name}@{golden.digest}"
+    _print(options, {"golden_set": name, "queryId": item, "digest": golden.digest}, lambda: show_line(said))
+
+
+@concepts_app.command(name="import")
+def concepts_import(
+    file: Annotated[Path, Parameter(help="Concepts as JSON Lines: `conceptId`, `name`, `aliases`.")],
+    *,
+    options: Options = Options(),
+) -> None:
+    """Declare the concepts of a file in the ledger. A changed one becomes its next version; twice adds nothing.
+
+    Example: assay concepts import concepts.jsonl
+    """
+    from pipeline.curation import import_concepts
+
+    with _opened(options) as workspace:
+        done = import_concepts(workspace, file)
+    said = f"{counted(done.added, 'concept')} added, {done.known} were there already."
+    _print(options, done._asdict(), lambda: show_line(said))
+
+
+@concepts_app.command(name="export")
+def concepts_export(*, options: Options = Options()) -> None:
+    """Print the concepts that the ledger keeps as JSON Lines, each in its last version.
+
+    Example: assay concepts export
+    """
+    from pipeline.curation import exported_concepts
+
+    with _opened(options) as workspace:
+        lines = exported_concepts(workspace)
     _print(options, [json.loads(line) for line in lines], lambda: print(*lines, sep="\n"))
 
 
@@ -572,7 +634,6 @@ def qrels_conflicts(*, options: Options = Options()) -> None:
     _print(options, [row.model_dump() for row in found], lambda: show_rows("Conflicts", columns, rows))
 
 
-By = Annotated[str, Parameter(name="--by", help="Who does it, and answers for it.")]
 FailureId = Annotated[str, Parameter(name="ID", help="Id of the failure, or its last digits.")]
 
 

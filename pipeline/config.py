@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import os
 import tomllib
-import unicodedata
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -23,7 +22,7 @@ from pipeline.engines import ENGINES, Borrower, CannotLoad, CheckedEngine, Engin
 from pipeline.engines.plugins import absent, plugins
 from pipeline.errors import BadInput, Fault
 from pipeline.golden.concepts import NO_CONCEPTS, Concepts, read_concepts
-from pipeline.golden.items import read_golden_set
+from pipeline.golden.items import is_set_name, read_golden_set
 from pipeline.ledger import FILE, url_of
 from pipeline.records import Record
 from pipeline.store import Store
@@ -464,12 +463,12 @@ def _validated(given: _Given) -> Config:
         given.refused |= wrong
         given.faults += faults_of(error, given.place)
         config = Config.model_validate({name: value for name, value in given.values.items() if name not in wrong})
-    for option in PATHS:
+    for option in PLACES:
         value = getattr(config, option)
         for path in value if isinstance(value, list) else [] if value is None else [value]:
-            if (not path or "\0" in path) and option != "golden":
+            if ((not path and option in PATHS) or "\0" in path) and option != "golden":
                 given.refused.add(option)  # of several golden sets the others count
-            if not path:
+            if not path and option in PATHS:
                 given.fault((option,), "is empty", "name a file or folder")
             elif "\0" in path:
                 given.fault((option,), f"holds a NUL character: {path!r}", "mend the path")
@@ -514,7 +513,7 @@ def _golden_files(base: Path, golden: list[str], given: _Given) -> tuple[Path, .
             given.fault(where, f"no such file or folder: {place}", "mend the path")
     names: dict[str, Path] = {}
     for place in found:
-        if _no_name(place.name):
+        if not is_set_name(place.name):
             given.fault(where, f"the name of {place} is not UTF-8, or holds control characters", "rename the file")
         if place.stem in names and names[place.stem].resolve() != place.resolve():
             given.fault(where, f"two sets are called {place.stem}: {names[place.stem]}, {place}", "rename one")
@@ -522,11 +521,6 @@ def _golden_files(base: Path, golden: list[str], given: _Given) -> tuple[Path, .
     if not golden:
         given.fault(where, "no golden set is named", "name at least one")
     return tuple(names[name] for name in sorted(names))
-
-
-def _no_name(name: str) -> bool:
-    """Say whether a file's name cannot be the name of a set: bytes that are no text, controls, ends of lines."""
-    return any(unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") for char in name)
 
 
 def _engines(engines: Mapping[str, Mapping[str, Any]], given: _Given) -> tuple[dict[str, Engine], dict[str, str]]:

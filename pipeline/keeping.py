@@ -1,8 +1,7 @@
-"""Golden sets and judgments by hand: freezing, importing and exporting items, adding and exporting judgments."""
+"""The ledger and judgments by hand: opening the one, adding, importing and exporting the others."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -11,9 +10,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from pydantic import JsonValue
 
 from pipeline.errors import BadInput, Fault
-from pipeline.golden.crag import from_crag
-from pipeline.golden.items import GoldenSet, parse_golden_set, plain_question
-from pipeline.jsonlines import Wrong, bad_input, in_row, read_file, rows
+from pipeline.golden.items import GoldenSet
+from pipeline.jsonlines import read_file
 from pipeline.store import canonical_json
 from pipeline.workspace import Workspace, conflicts_of, find_classes, find_corpus, now, read, resolved_judgments
 
@@ -22,14 +20,6 @@ if TYPE_CHECKING:
     from pipeline.judgments.qrels import Judgment, Qrel
     from pipeline.judgments.targets import Targets
     from pipeline.ledger.ledger import Ledger
-
-
-class Imported(NamedTuple):
-    """What became of the rows of a file."""
-
-    added: int
-    known: int
-    """Rows that were there already, the same."""
 
 
 class ImportedJudgments(NamedTuple):
@@ -60,59 +50,6 @@ def golden_set(workspace: Workspace, name: str) -> GoldenSet:
         listed = ", ".join(sorted(sets)) or "none"
         raise BadInput([Fault("golden set", f"no golden set is called {name!r}", f"name one of: {listed}")])
     return sets[name]
-
-
-def import_items(workspace: Workspace, name: str, file: Path) -> Imported:
-    """Add the rows of a file to the set ``name`` that the ledger keeps, in one transaction; twice adds nothing more.
-
-    Names and values of CRAG are mapped. A changed row needs a higher ``item_version``; the old one stays.
-
-    Raises:
-        BadInput: the set is a file, or rows are wrong, or differ from what is kept; all are named with their line.
-    """
-    from pipeline.ledger.tables import GOLDEN_ITEMS
-
-    if name in {path.stem for path in workspace.settings.golden_files}:
-        todo = "a set lies in a file or in the ledger, never in both: give another name"
-        raise BadInput([Fault(f"golden set {name}", "is a file", todo)])
-    golden = parse_golden_set(file, _mapped(read_file(file)))
-    with opened_ledger(workspace) as ledger, ledger.adding(f"golden import {name}", now()) as addition:
-        kept = {
-            (row["query_id"], row["item_version"]): row["item"] for row in addition.rows(GOLDEN_ITEMS, golden_set=name)
-        }
-        asked = {plain_question(str(item["question"])): query_id for (query_id, _), item in kept.items()}
-        lines = [number for number, value, _ in rows(read_file(file)) if value is not None]
-        wrongs: list[tuple[int, Wrong]] = []
-        new: list[dict[str, JsonValue]] = []
-        for line, written in zip(lines, golden.written, strict=True):
-            key = (str(written["queryId"]), int(str(written.get("item_version", 1))))
-            item: dict[str, JsonValue] = {"origin": "imported", **written}
-            if kept.get(key) == item:
-                continue
-            if key in kept:
-                what = f"{in_row(key[0])} is kept, and differs"
-                wrongs.append((line, Wrong("queryId", what, "raise `item_version`")))
-            elif asked.get(plain_question(str(item["question"])), key[0]) != key[0]:
-                wrongs.append((line, Wrong("question", "is asked by an item that is kept", "leave the row out")))
-            new.append({"golden_set": name, "query_id": key[0], "item_version": key[1], "item": item})
-        if wrongs:
-            raise bad_input(file, wrongs)
-        addition.add(GOLDEN_ITEMS, new)
-    return Imported(len(new), len(golden.written) - len(new))
-
-
-def exported_lines(golden: GoldenSet) -> list[str]:
-    """Return a set as JSON Lines, every version of every item; imported again, it is the same set."""
-    return [json.dumps(row, ensure_ascii=False) for row in golden.written]
-
-
-def _mapped(data: bytes) -> bytes:
-    """Return the lines of a file with CRAG's names mapped, each at its place; a line that is wrong stays as it is."""
-    lines = data.split(b"\n")
-    for line, value, wrongs in rows(data):
-        if value is not None and not wrongs:
-            lines[line - 1] = json.dumps(from_crag(value)).encode("utf-8")
-    return b"\n".join(lines)
 
 
 # --- judgments -------------------------------------------------------------------------------------------------------

@@ -20,15 +20,25 @@ from pipeline.classes import CLUSTER, SIGN
 from pipeline.classes.families import FAMILY_THRESHOLD
 from pipeline.classes.group import CLASSES
 from pipeline.classes.signatures import SCHEME
-from pipeline.config import Settings, sources_of
+from pipeline.config import Settings, faults_in, sources_of
 from pipeline.engines import INDEX, RANK, CheckedEngine, IndexEngine, RememberingEngine, fingerprint, made_of
 from pipeline.errors import BadInput, Fault
 from pipeline.falloff import CURVES, Plan
 from pipeline.feedback import FEEDBACK
-from pipeline.golden.concepts import CONCEPTS, Mentioned
+from pipeline.golden.concepts import (
+    CONCEPTS,
+    NO_DRAFT,
+    Concepts,
+    DraftConcepts,
+    Mentioned,
+    draft_concepts,
+    in_both_places,
+)
 from pipeline.golden.concepts import mentioned as in_classes
-from pipeline.golden.items import KEPT, RESOLVE, GoldenSet, parse_golden_set, read_golden_set
-from pipeline.ledger import kept_items, results_position
+from pipeline.golden.items import KEPT, RESOLVE, Draft, GoldenSet, draft_golden_set
+from pipeline.golden.kept import CONCEPTS_PLACE, concept_lines, set_lines
+from pipeline.jsonlines import read_file
+from pipeline.ledger import Kept, kept_rows, results_position
 from pipeline.reports.feed import FEED, LedgerRead, Night, Step, StepSource
 from pipeline.scoring import SCORE
 from pipeline.store import Artifact, Stage, Store, digest
@@ -111,32 +121,72 @@ class Workspace:
                 self.night.note(LedgerRead(position=noted))
         return noted
 
+    @cached_property
+    def kept(self) -> Kept:
+        """What the ledger keeps in place of files, as of the night's position."""
+        return kept_rows(self.settings.ledger_url, self.position)
+
+    @cached_property
+    def concepts(self) -> Concepts:
+        """What concepts there are: those of the file, and those that the ledger keeps.
+
+        Raises:
+            BadInput: rows are wrong, or a concept is declared in both places; all faults are named.
+        """
+        declared = self.declared()
+        if declared.faults:
+            raise BadInput(declared.faults)
+        return declared.concepts
+
+    def declared(self) -> DraftConcepts:
+        """Read concepts as far as they can be read, and note what is wrong."""
+        faults = faults_in(lambda: self.kept)
+        lines = [] if faults else concept_lines(self.kept.concepts)
+        of_ledger = draft_concepts(CONCEPTS_PLACE, "\n".join(lines).encode("utf-8"))
+        of_file = NO_DRAFT
+        if self.settings.concept_file is not None:
+            try:
+                of_file = draft_concepts(self.settings.concept_file, read_file(self.settings.concept_file))
+            except BadInput as error:
+                faults += error.faults
+        both = [in_both_places(concept_id) for concept_id in sorted(of_file.named & of_ledger.named)]
+        return DraftConcepts(
+            Concepts((*of_file.concepts.concepts, *of_ledger.concepts.concepts)),
+            of_file.named | of_ledger.named,
+            [*faults, *of_file.faults, *of_ledger.faults, *both],
+        )
+
     def golden_sets(self) -> list[GoldenSet]:
         """Read every golden set: the files, then those that the ledger keeps, each in the order of their names.
 
         Raises:
             BadInput: rows are wrong, or a set lies in both places; all faults are named.
         """
-        readers: list[tuple[str, Callable[[], GoldenSet]]] = [
-            (path.stem, partial(read_golden_set, path)) for path in self.settings.golden_files
-        ]
-        files = {name for name, _ in readers}
-        for name, lines in sorted(kept_items(self.settings.ledger_url, self.position).items()):
+        drafts = self.drafts()
+        if drafts.faults:
+            raise BadInput(drafts.faults)
+        return [draft.golden for draft in drafts.sets]
+
+    def drafts(self) -> Drafts:
+        """Read every golden set as far as it can be read, and note what is wrong."""
+        unread = faults_in(lambda: self.kept)
+        kept = Kept() if unread else self.kept
+        readers: list[Callable[[], Draft]] = [partial(_draft_of_file, path) for path in self.settings.golden_files]
+        files = {path.stem for path in self.settings.golden_files}
+        for name, lines in set_lines(kept.golden_items, kept.decisions).items():
             if name in files:
                 todo = "a set lies in a file or in the ledger, never in both: rename the file"
-                raise BadInput([Fault(f"golden set {name}", "is a file, and in the ledger too", todo)])
-            place = Path(KEPT + name)
-            readers.append((name, partial(parse_golden_set, place, "\n".join(lines).encode("utf-8"))))
-        sets: list[GoldenSet] = []
-        faults: list[Fault] = []
-        for _, read_set in readers:
+                unread.append(Fault(f"golden set {name}", "is a file, and in the ledger too", todo))
+            else:
+                data = "\n".join(lines).encode("utf-8")
+                readers.append(partial(draft_golden_set, Path(KEPT + name), data))
+        sets: list[Draft] = []
+        for draft in readers:
             try:
-                sets.append(read_set())
+                sets.append(draft())
             except BadInput as error:
-                faults += error.faults
-        if faults:
-            raise BadInput(faults)
-        return sets
+                unread += error.faults
+        return Drafts(sets, unread)
 
     @property
     def snapshot_options(self) -> SnapshotOptions:
@@ -161,6 +211,23 @@ class Workspace:
             detail = made[2] if len(made) == 3 else None
         self.note(stage, subject, source, time.monotonic() - started, detail)
         return found
+
+
+class Drafts(NamedTuple):
+    """All golden sets, as far as they can be read."""
+
+    sets: list[Draft]
+    unread: list[Fault]
+    """What is wrong with files as a whole, and with what the ledger keeps."""
+
+    @property
+    def faults(self) -> list[Fault]:
+        """Everything that is wrong."""
+        return [*self.unread, *(fault for draft in self.sets for fault in draft.faults)]
+
+
+def _draft_of_file(path: Path) -> Draft:
+    return draft_golden_set(path, read_file(path))
 
 
 class Pinned(Protocol):
@@ -228,14 +295,14 @@ def cluster_inputs(workspace: Workspace, corpus: Corpus) -> Facts:
     }
 
 
-def mentions_inputs(workspace: Workspace, made: Artifact) -> Facts:
+def mentions_inputs(made: Artifact, declared: Concepts) -> Facts:
     """Return what the mentions of concepts in a catalogue are derived from."""
-    return {"catalog": made.key, "concepts": workspace.settings.concepts().digest}
+    return {"catalog": made.key, "concepts": declared.digest}
 
 
 def resolve_inputs(workspace: Workspace, grouped: Artifact, golden: GoldenSet) -> Facts:
     """Return what a resolved golden set is derived from."""
-    concepts = workspace.settings.concepts().digest
+    concepts = workspace.concepts.digest
     return {"classes": grouped.key, "golden": golden.digest, "concepts": concepts}
 
 
@@ -270,7 +337,7 @@ def score_inputs(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine
         "engine": engine,
         "golden": golden.digest,
         "set": golden.name,
-        "concepts": workspace.settings.concepts().digest,
+        "concepts": workspace.concepts.digest,
         "position": workspace.position,
     }
 
@@ -389,7 +456,7 @@ def identity_of(workspace: Workspace, corpus: Pinned, sets: Sequence[GoldenSet])
         "golden": {golden.name: golden.digest for golden in sets},
         "checks": peers.inputs(settings.engines_that_run),
         "qrels_position": workspace.position,
-        "concepts": settings.concepts().digest,
+        "concepts": workspace.concepts.digest,
         "stages": {stage.name: stage.version for stage in STAGES},
     }
 
@@ -542,15 +609,15 @@ def conflicts_of(workspace: Workspace, corpus: Corpus, grouped: Artifact, golden
     return list(conflict_rows(golden.name, {one.item.query_id for one in resolved.items}, said))
 
 
-def mentioned(workspace: Workspace, entries: pa.Table) -> Mentioned:
+def mentioned(workspace: Workspace, entries: pa.Table, drafted: Concepts | None = None) -> Mentioned:
     """Return which classes of the corpus mention which concept; MissingArtifact where a tap was not searched yet."""
-    declared = workspace.settings.concepts()
+    declared = workspace.concepts if drafted is None else drafted
     if not declared.concepts:
         return Mentioned()
     import pyarrow as pa
 
     made = [
-        workspace.store.get(CONCEPTS, mentions_inputs(workspace, catalog), "assay rank")
+        workspace.store.get(CONCEPTS, mentions_inputs(catalog, declared), "assay rank")
         for catalog in find_corpus(workspace).catalogs
     ]
     return in_classes(declared, pa.concat_tables([read(workspace, each, "mentions.parquet") for each in made]), entries)
@@ -574,8 +641,8 @@ def bodies_in(workspace: Workspace, catalogs: Iterable[Artifact]) -> dict[tuple[
     for made in catalogs:
         columns = ["tap", "path", "path_text", "body_sha256"]
         table = read(workspace, made, "entries.parquet", columns)
-        for tap, path, shown, body in zip(*(table[name].to_pylist() for name in columns), strict=True):
-            for name in {path, shown.encode()}:
+        for tap, path, readable, body in zip(*(table[name].to_pylist() for name in columns), strict=True):
+            for name in {path, readable.encode()}:
                 held = bodies.setdefault((tap, name), [])
                 if body not in held:
                     held.append(body)

@@ -17,7 +17,7 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 
 from pipeline.errors import BadInput, Outage
-from pipeline.ledger import VERSION, VERSION_TABLE, has_commit, kept_items, results_position, url_of
+from pipeline.ledger import VERSION, VERSION_TABLE, Kept, has_commit, kept_rows, results_position, url_of
 from pipeline.ledger import ledger as ledger_module
 from pipeline.ledger.ledger import Ledger, open_ledger
 from pipeline.ledger.tables import COMMITS, CONCEPTS, FEEDBACK, METADATA, TABLES
@@ -235,6 +235,17 @@ def test_a_night_learns_the_position_without_loading_a_database_library(tmp_path
     assert said.stdout.split() == ["1", "False"]
 
 
+def test_what_is_kept_in_place_of_files_is_read_alike_from_both_databases(ledger: Ledger, ledger_url: str) -> None:
+    assert kept_rows(ledger_url, 0) == Kept()
+    _row_in_each(ledger)
+    add(ledger, "later")
+    kept = kept_rows(ledger_url, 2)
+    assert [(row["concept_id"], row["concept"]) for row in kept.concepts] == [("c", {}), ("later", {"name": "later"})]
+    assert [(row["query_id"], row["item"], row["position"]) for row in kept.golden_items] == [("q", {}, 1)]
+    assert [row["decision"] for row in kept.decisions] == [{}]
+    assert [row["concept_id"] for row in kept_rows(ledger_url, 1).concepts] == ["c"]
+
+
 def test_failures_change_no_result_so_they_move_no_run(ledger: Ledger, ledger_url: str) -> None:
     _row_in_each(ledger)
     with ledger.adding("test", AT) as addition:
@@ -309,7 +320,7 @@ def test_what_is_no_ledger_is_bad_input_for_whoever_reads_or_writes_and_stays_as
     url = url_of("x.sqlite", tmp_path)
     uses: list[Callable[[], object]] = [
         lambda: results_position(url),
-        lambda: kept_items(url, 1),
+        lambda: kept_rows(url, 1),
         lambda: has_commit(url, "night"),
         lambda: add(open_ledger(url), "b"),
     ]
