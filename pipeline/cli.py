@@ -114,6 +114,8 @@ class Options:
     cluster_decisions: Annotated[str | None, _help("cluster_decisions")] = None
     concepts: Annotated[str | None, _help("concepts")] = None
     as_of: Annotated[int | None, _help("as_of")] = None
+    judge_model: Annotated[str | None, _help("judge_model")] = None
+    judge_prompt_version: Annotated[str | None, _help("judge_prompt_version")] = None
     near_threshold: Annotated[float | None, _help("near_threshold")] = None
     orders: Annotated[int | None, _help("orders")] = None
     sizes: Annotated[int | None, _help("sizes")] = None

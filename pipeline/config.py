@@ -23,6 +23,7 @@ from pipeline.engines.plugins import absent, plugins
 from pipeline.errors import BadInput, Fault
 from pipeline.golden.concepts import NO_CONCEPTS, Concepts, read_concepts
 from pipeline.golden.items import is_set_name, read_golden_set
+from pipeline.judgments.resolution import PinnedJudge
 from pipeline.ledger import FILE, url_of
 from pipeline.records import Record
 from pipeline.store import Store
@@ -55,6 +56,13 @@ class Config(Record):
         default=-1,
         ge=-1,
         description="Position of the ledger as of which it is read; -1: the last one when the night starts.",
+    )
+    judge_model: str = Field(
+        default="",
+        description="Model of the judge whose judgments count after those of people. Empty: those of no model do.",
+    )
+    judge_prompt_version: str = Field(
+        default="", description="Version of that judge's prompt, as its judgments name it; given with `judge_model`."
     )
     near_threshold: Similarity = Field(
         default=0.8, description="Jaccard similarity of word 5-grams from which two bodies are near-duplicates."
@@ -100,6 +108,10 @@ class Overrides:
     """What concepts there are: a file of JSON Lines."""
     as_of: int | None = None
     """Position of the ledger as of which it is read."""
+    judge_model: str | None = None
+    """Model of the judge whose judgments count."""
+    judge_prompt_version: str | None = None
+    """Version of its prompt."""
     near_threshold: float | None = None
     """Jaccard similarity from which two bodies are near-duplicates."""
     orders: int | None = None
@@ -152,6 +164,12 @@ class Settings:
     """Why an engine cannot run, by name. It is reported so, and never replaced by another."""
     other_taps: TapList | None = None
     """Taps that stand in place of those of the file: of a study that leaves some out, or a forecast with one more."""
+
+    @property
+    def judge(self) -> PinnedJudge | None:
+        """The judge whose judgments count; None where those of no judge do."""
+        config = self.config
+        return PinnedJudge(config.judge_model, config.judge_prompt_version) if config.judge_model else None
 
     @property
     def absent(self) -> Absent:
@@ -472,6 +490,9 @@ def _validated(given: _Given) -> Config:
                 given.fault((option,), "is empty", "name a file or folder")
             elif "\0" in path:
                 given.fault((option,), f"holds a NUL character: {path!r}", "mend the path")
+    if bool(config.judge_model) != bool(config.judge_prompt_version):
+        lacking = "judge_prompt_version" if config.judge_model else "judge_model"
+        given.fault((lacking,), "is empty where the other half of a judge is given", "pin a judge by both, or by none")
     return config
 
 

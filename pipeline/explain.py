@@ -129,7 +129,7 @@ def _overrides(workspace: Workspace, identity: Mapping[str, Any]) -> Overrides:
 
     An option that is no single value is left to the configuration file.
     """
-    settings = workspace.settings
+    settings, judge = workspace.settings, identity.get("judge")
     return Overrides(
         config=settings.file,
         taps=settings.tap_file,
@@ -140,6 +140,8 @@ def _overrides(workspace: Workspace, identity: Mapping[str, Any]) -> Overrides:
         orders=identity["orders"],
         sizes=identity["sizes"],
         concepts=settings.concept_file,
+        judge_model=judge[0] if judge else None,
+        judge_prompt_version=judge[1] if judge else None,
         # A run that read nothing from a ledger is made again without one.
         ledger=settings.ledger_url if identity["qrels_position"] else None,
         as_of=identity["qrels_position"],
@@ -165,6 +167,8 @@ def _words(options: Overrides) -> Iterator[str]:
     yield from ("--orders", str(options.orders), "--sizes", str(options.sizes))
     if options.concepts is not None:
         yield from ("--concepts", str(options.concepts))
+    if options.judge_model is not None:
+        yield from ("--judge-model", options.judge_model, "--judge-prompt-version", str(options.judge_prompt_version))
     if options.ledger is not None:
         yield from ("--ledger", shown(options.ledger))
     yield from ("--as-of", str(options.as_of))

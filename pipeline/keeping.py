@@ -111,7 +111,7 @@ def exported_judgments(workspace: Workspace, form: Literal["jsonl", "trec"]) -> 
     """
     from pipeline.golden.resolve import resolve_known
     from pipeline.judgments.files import as_jsonl, as_trec
-    from pipeline.judgments.qrels import read_qrels
+    from pipeline.judgments.qrels import SOURCES, read_qrels
 
     if form == "jsonl":
         with opened_ledger(workspace) as ledger:
@@ -120,7 +120,7 @@ def exported_judgments(workspace: Workspace, form: Literal["jsonl", "trec"]) -> 
     corpus = find_corpus(workspace)
     entries = read(workspace, find_classes(workspace, corpus), "entries.parquet")
     sets = [resolve_known(golden, entries) for golden in workspace.golden_sets()]
-    return list(as_trec(resolved_judgments(workspace, corpus, sets, entries)["all"].grades))
+    return list(as_trec(resolved_judgments(workspace, corpus, sets, entries)(SOURCES).grades))
 
 
 def listed_conflicts(workspace: Workspace) -> list[ConflictRow]:

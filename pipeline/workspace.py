@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from pipeline.feedback.readiness import ReadinessRow
     from pipeline.golden.resolve import ResolvedSet
     from pipeline.judgments.conflicts import ConflictRow
+    from pipeline.judgments.qrels import Source
     from pipeline.judgments.resolution import Grades, Resolution
 
 CORPUS = Stage("corpus", 1)
@@ -339,7 +340,13 @@ def score_inputs(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine
         "set": golden.name,
         "concepts": workspace.concepts.digest,
         "position": workspace.position,
+        "judge": pinned_judge(workspace),
     }
+
+
+def pinned_judge(workspace: Workspace) -> list[JsonValue] | None:
+    """Return model and prompt version of the judge whose judgments count; None where those of no judge do."""
+    return None if workspace.settings.judge is None else [*workspace.settings.judge]
 
 
 def checks_inputs(workspace: Workspace, corpus: Corpus, sets: Sequence[GoldenSet]) -> Facts:
@@ -456,6 +463,7 @@ def identity_of(workspace: Workspace, corpus: Pinned, sets: Sequence[GoldenSet])
         "golden": {golden.name: golden.digest for golden in sets},
         "checks": peers.inputs(settings.engines_that_run),
         "qrels_position": workspace.position,
+        "judge": pinned_judge(workspace),
         "concepts": workspace.concepts.digest,
         "stages": {stage.name: stage.version for stage in STAGES},
     }
@@ -547,17 +555,16 @@ def earlier_indexes(workspace: Workspace, engine: IndexEngine) -> dict[str, Earl
 
 def resolved_judgments(
     workspace: Workspace, corpus: Corpus, sets: Sequence[ResolvedSet], entries: pa.Table
-) -> dict[str, Resolution]:
-    """Return what all judgments of a corpus come to, for each filter of sources: grades, and where they conflict.
+) -> Callable[[Collection[Source]], Resolution]:
+    """Return what tells, for some sources, what all judgments of a corpus come to: grades, and where they conflict.
 
     What exemplars and citations say follows from ``sets``; the rest is read from the ledger as of the night's position,
-    and may be about questions that none of the sets asks.
+    and may be about questions that none of the sets asks. Of judges the pinned one counts.
     """
     from pipeline.judgments.provenance import provenance_of, unwritten
     from pipeline.judgments.qrels import read_qrels
     from pipeline.judgments.resolution import resolve_qrels
     from pipeline.judgments.targets import Targets
-    from pipeline.scoring.outcomes import SOURCE_FILTERS
 
     targets = Targets(entries, {tap.name: str(tap.pin) for tap in corpus.taps})
     qrels = [qrel for resolved in sets for qrel in unwritten(provenance_of(resolved, targets))]
@@ -567,16 +574,20 @@ def resolved_judgments(
         with closing(open_ledger(workspace.settings.ledger_url)) as ledger:
             said = read_qrels(ledger, workspace.position)
         qrels += [qrel for qrel in said if qrel.source != "provenance"]
-    return {name: resolve_qrels(qrels, targets.classes_of, sources=sources) for name, sources in SOURCE_FILTERS.items()}
+    return lambda sources: resolve_qrels(qrels, targets.classes_of, workspace.settings.judge, sources)
 
 
 def judged_grades(workspace: Workspace, corpus: Corpus, resolved: ResolvedSet, entries: pa.Table) -> dict[str, Grades]:
     """Return the grades of the classes of a corpus for the items of a set, for each filter of sources."""
+    from pipeline.scoring.outcomes import SOURCE_FILTERS
+
+    by = resolved_judgments(workspace, corpus, [resolved], entries)
+    return {name: _asked(resolved, by(sources).grades) for name, sources in SOURCE_FILTERS.items()}
+
+
+def _asked(resolved: ResolvedSet, grades: Grades) -> Grades:
     asked = {one.item.query_id for one in resolved.items}
-    return {
-        name: {query_id: found for query_id, found in resolution.grades.items() if query_id in asked}
-        for name, resolution in resolved_judgments(workspace, corpus, [resolved], entries).items()
-    }
+    return {query_id: found for query_id, found in grades.items() if query_id in asked}
 
 
 def readiness_of(workspace: Workspace, corpus: Corpus, grouped: Artifact, golden: GoldenSet) -> list[ReadinessRow]:
@@ -587,6 +598,8 @@ def readiness_of(workspace: Workspace, corpus: Corpus, grouped: Artifact, golden
     """
     from pipeline.feedback.readiness import readiness
     from pipeline.golden.resolve import resolve
+    from pipeline.judgments.qrels import SOURCES
+    from pipeline.scoring.agreement import agreement
 
     entries = read(workspace, grouped, "entries.parquet")
     resolved = resolve(golden, entries, concepts=mentioned(workspace, entries))
@@ -595,17 +608,21 @@ def readiness_of(workspace: Workspace, corpus: Corpus, grouped: Artifact, golden
         for hit in read(workspace, made, "rankings.parquet", ["query_id", "rank", "class_id"]).to_pylist():
             if hit["rank"] <= 10:
                 pools.setdefault(hit["query_id"], set()).add(hit["class_id"])
-    return readiness(resolved, judged_grades(workspace, corpus, resolved, entries)["all"], pools)
+    by = resolved_judgments(workspace, corpus, [resolved], entries)
+    people, model = (_asked(resolved, by([source]).grades) for source in (SOURCES[0], SOURCES[-1]))
+    judge = None if workspace.settings.judge is None else agreement(people, model)
+    return readiness(resolved, _asked(resolved, by(SOURCES).grades), pools, judge)
 
 
 def conflicts_of(workspace: Workspace, corpus: Corpus, grouped: Artifact, golden: GoldenSet) -> list[ConflictRow]:
     """Return where those who judged differ about the questions of a set, in the order of question and class."""
     from pipeline.golden.resolve import resolve_known
     from pipeline.judgments.conflicts import conflict_rows
+    from pipeline.judgments.qrels import SOURCES
 
     entries = read(workspace, grouped, "entries.parquet")
     resolved = resolve_known(golden, entries)
-    said = resolved_judgments(workspace, corpus, [resolved], entries)["all"]
+    said = resolved_judgments(workspace, corpus, [resolved], entries)(SOURCES)
     return list(conflict_rows(golden.name, {one.item.query_id for one in resolved.items}, said))
 
 

@@ -14,6 +14,7 @@ from pipeline.golden.items import GoldenItem, Popularity
 from pipeline.golden.resolve import ResolvedSet
 from pipeline.judgments.resolution import Grades
 from pipeline.records import Record, Table
+from pipeline.scoring.agreement import FEWEST, LOWEST_KAPPA, Agreement
 from pipeline.scoring.failures import RIGHT
 
 Verdict = Literal["pass", "warn", "fail"]
@@ -64,13 +65,16 @@ class _Found(NamedTuple):
     ids: Collection[str] = ()
 
 
-def readiness(resolved: ResolvedSet, grades: Grades, pools: Mapping[str, Collection[str]]) -> list[ReadinessRow]:
+def readiness(
+    resolved: ResolvedSet, grades: Grades, pools: Mapping[str, Collection[str]], judge: Agreement | None = None
+) -> list[ReadinessRow]:
     """Return every demand on a set, in a fixed order.
 
     Args:
         resolved: the set, resolved in the corpus.
         grades: resolved judgments of the classes of the corpus.
         pools: for each item the first ten classes of every engine.
+        judge: how the pinned judge agrees with people; None where no judge is pinned.
     """
     items = [one.item for one in resolved.items]
     found = [
@@ -78,7 +82,7 @@ def readiness(resolved: ResolvedSet, grades: Grades, pools: Mapping[str, Collect
         *_sources(resolved),
         *_judged(items, grades, pools),
         *_structure(items),
-        _Found("judge", "warn", None, "validated against people", "no judge is configured"),
+        _judge(judge),
     ]
     return [
         ReadinessRow(
@@ -159,6 +163,20 @@ def _judged(items: Sequence[GoldenItem], grades: Grades, pools: Mapping[str, Col
     says = f"{len(answerable) - len(no_zero)} of {len(answerable)} answerable items have one"
     value = float(len(answerable) - len(no_zero))
     yield _Found("grade_0", _met(not no_zero), value, "one an item", says, no_zero)
+
+
+def _judge(judge: Agreement | None) -> _Found:
+    wanted = f"quadratic kappa surely {LOWEST_KAPPA} or more, over {FEWEST} pairs"
+    if judge is None:
+        return _Found("judge", "warn", None, wanted, "no judge is pinned: judgments of models count nowhere")
+    bounds = judge.interval
+    interval = "no interval" if bounds is None else f"{bounds.low:.2f} to {bounds.high:.2f}"
+    kappa = "no kappa" if judge.quadratic is None else f"kappa {judge.quadratic:.2f} ({interval})"
+    says = f"{kappa} over {len(judge.pairs)} pairs that people graded too"
+    return _Found("judge", _met(judge.validated), judge.quadratic, wanted, says + ("" if judge.validated else _UNSURE))
+
+
+_UNSURE = ": `judge_unvalidated`"
 
 
 def _structure(items: Sequence[GoldenItem]) -> Iterator[_Found]:

@@ -713,6 +713,7 @@ _ABOVE = {"corpus", "engines", "options", "golden", "stages"}
 _CALLED = {
     "cluster_decisions": "decisions about clusters",
     "concepts": "concepts",
+    "judge": "judge whose judgments count",
     "max_file_bytes": "largest file that is read",
     "near_threshold": "near-duplicates from a similarity of",
     "not_run": "engines that did not run",
@@ -740,6 +741,8 @@ def _in_words(name: str, value: JsonValue) -> str:
         return "; ".join(f"{role}: {', '.join(sorted(taps))}" for role, taps in sorted(roles.items()))
     if name == "qrels_position":
         return f"{value}" if value else "0: nothing was read from it"
+    if name == "judge":
+        return ", prompt ".join(map(str, value)) if isinstance(value, list) else "none: those of models count nowhere"
     if name == "max_file_bytes" and isinstance(value, int):
         return f"{value:,} bytes"
     if isinstance(value, dict):

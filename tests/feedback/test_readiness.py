@@ -10,6 +10,7 @@ from pipeline.feedback.readiness import ReadinessRow, readiness
 from pipeline.golden.items import parse_golden_set
 from pipeline.golden.resolve import Resolved, ResolvedSet
 from pipeline.judgments.resolution import Grades, ResolvedGrade
+from pipeline.scoring.agreement import Agreement, Pair
 
 TYPES = ("simple", "set", "comparison", "multi_hop", "false_premise")
 
@@ -27,11 +28,14 @@ def rows(n: int, **fixed: Any) -> list[dict[str, Any]]:
 
 
 def check(
-    given: list[dict[str, Any]], grades: Grades | None = None, pools: dict[str, list[str]] | None = None
+    given: list[dict[str, Any]],
+    grades: Grades | None = None,
+    pools: dict[str, list[str]] | None = None,
+    judge: Agreement | None = None,
 ) -> dict[str, ReadinessRow]:
     golden = parse_golden_set(Path("set.jsonl"), "\n".join(map(json.dumps, given)).encode())
     resolved = tuple(Resolved(item, (), False, 0, 0, bodies=(("x", "b"),)) for item in golden.items)
-    return {row.demand: row for row in readiness(ResolvedSet(golden, resolved), grades or {}, pools or {})}
+    return {row.demand: row for row in readiness(ResolvedSet(golden, resolved), grades or {}, pools or {}, judge)}
 
 
 def test_a_good_set_passes_every_demand_that_is_of_itself() -> None:
@@ -78,6 +82,14 @@ def test_an_item_without_an_answer_that_has_one_now_is_an_alarm() -> None:
     found = check(rows(5), {"Q4": {"new": grade}, "Q0": {"a": grade}})["answerable_now"]
     assert (found.verdict, found.ids) == ("fail", ["Q4"])
     assert check(rows(5), {"Q4": {"new": grade._replace(grade=1)}})["answerable_now"].verdict == "pass"
+
+
+def test_a_judge_is_validated_by_what_people_graded_too() -> None:
+    assert check(rows(5))["judge"].says == "no judge is pinned: judgments of models count nowhere"
+    pairs = tuple(Pair(str(n % 25), n % 4, n % 4) for n in range(100))
+    good, few = (check(rows(5), judge=Agreement(said))["judge"] for said in (pairs, pairs[:8]))
+    assert (good.verdict, good.value, few.verdict, few.value) == ("pass", 1, "fail", 1)
+    assert few.says == "kappa 1.00 (1.00 to 1.00) over 8 pairs that people graded too: `judge_unvalidated`"
 
 
 def test_questions_that_are_nearly_one_are_named() -> None:
