@@ -26,6 +26,7 @@ from pipeline.feedback.queue import State
 from pipeline.forecast import forecast as make_forecast
 from pipeline.golden.decisions import DecisionReason
 from pipeline.importing import import_taps
+from pipeline.jsonlines import no_text
 from pipeline.refresh import refresh
 from pipeline.relock import relock
 from pipeline.reports.feed import Night, NightRow
@@ -423,7 +424,15 @@ def worksheet_of(
         _print(options, prepared.sheet.model_dump(), lambda: print(as_markdown(prepared.sheet)))
 
 
-By = Annotated[str, Parameter(name="--by", help="Who does it, and answers for it.")]
+def _text(kind: object, value: object) -> None:
+    """Refuse words that are kept for ever and are no text: bytes that are no UTF-8, or none at all."""
+    texts = value if isinstance(value, tuple) else () if value is None else (value,)
+    if any(no_text(str(text)) for text in texts):
+        raise ValueError("it is no text in UTF-8")
+
+
+Text = Parameter(validator=_text)
+By = Annotated[str, Text, Parameter(name="--by", help="Who does it, and answers for it.")]
 SetName = Annotated[str, Parameter(name="SET", help="Name of the golden set: the stem of its file, or in the ledger.")]
 Form = Annotated[Literal["jsonl", "trec"], Parameter(help="JSON Lines with every field, or TREC qrels.")]
 
@@ -498,15 +507,15 @@ def golden_export(name: SetName, *, options: Options = Options()) -> None:
 @golden_app.command(name="decide")
 def golden_decide(
     name: SetName,
-    item: Annotated[str, Parameter(name="QUERY_ID", help="Id of the item.")],
-    target: Annotated[str, Parameter(help="What is decided about: `tap::path`, or `class:<body digest>`.")],
+    item: Annotated[str, Text, Parameter(name="QUERY_ID", help="Id of the item.")],
+    target: Annotated[str, Text, Parameter(help="What is decided about: `tap::path`, or `class:<body digest>`.")],
     *,
     include: Annotated[bool, Parameter(negative="--exclude", help="Whether it counts as an answer.")],
     reason: Annotated[
         DecisionReason, Parameter(help="Why: `helps` includes, the others exclude, `other` does either.")
     ],
     by: By,
-    note: Annotated[str | None, Parameter(help="For people; needed where the reason is `other`.")] = None,
+    note: Annotated[str | None, Text, Parameter(help="For people; needed where the reason is `other`.")] = None,
     options: Options = Options(),
 ) -> None:
     """Decide about a class for an item of a set that the ledger keeps. A later decision counts instead of this one.
@@ -556,12 +565,12 @@ def concepts_export(*, options: Options = Options()) -> None:
 
 @qrels_app.command(name="add")
 def qrels_add(
-    query: Annotated[str, Parameter(name="QUERY_ID", help="Id of the item.")],
-    target: Annotated[str, Parameter(help="`class:<body digest>`, or `tap@pin:path`.")],
+    query: Annotated[str, Text, Parameter(name="QUERY_ID", help="Id of the item.")],
+    target: Annotated[str, Text, Parameter(help="`class:<body digest>`, or `tap@pin:path`.")],
     grade: Annotated[int, Parameter(help="0 irrelevant, 1 marginal, 2 relevant, 3 perfectly relevant.")],
     *,
-    annotator: Annotated[str, Parameter(help="Who judges.")],
-    rationale: Annotated[str | None, Parameter(help="Why.")] = None,
+    annotator: Annotated[str, Text, Parameter(help="Who judges.")],
+    rationale: Annotated[str | None, Text, Parameter(help="Why.")] = None,
     options: Options = Options(),
 ) -> None:
     """Append the judgment of a person. What he said before stays; the last counts.
@@ -582,7 +591,7 @@ def qrels_import(
     file: Annotated[Path, Parameter(help="The judgments.")],
     *,
     form: Form = "jsonl",
-    annotator: Annotated[str | None, Parameter(help="Who gave the grades of a TREC file.")] = None,
+    annotator: Annotated[str | None, Text, Parameter(help="Who gave the grades of a TREC file.")] = None,
     options: Options = Options(),
 ) -> None:
     """Append the judgments of a file, all of them or, where one is wrong, none.
@@ -596,6 +605,8 @@ def qrels_import(
     said = f"{counted(done.added, 'judgment')} added."
     if done.passed_over:
         said += f" {counted(done.passed_over, 'judgment')} passed over: golden sets say them each night."
+    if done.unasked:
+        said += f" No golden set asks, so that they count nowhere yet: {', '.join(done.unasked)}"
     _print(options, {**done._asdict()}, lambda: show_line(said))
 
 
@@ -679,11 +690,13 @@ def feedback_list(
 
 @feedback_app.command(name="add")
 def feedback_add(
-    question: Annotated[str, Parameter(help="What was asked.")],
+    question: Annotated[str, Text, Parameter(help="What was asked.")],
     *,
-    shown: Annotated[tuple[str, ...], Parameter(help="What was shown, best first; may be given several times.")] = (),
-    wanted: Annotated[tuple[str, ...], Parameter(help="What was wanted; may be given several times.")] = (),
-    golden_set: Annotated[str | None, Parameter(help="Its set; needed where there are several.")] = None,
+    shown: Annotated[
+        tuple[str, ...], Text, Parameter(help="What was shown, best first; may be given several times.")
+    ] = (),
+    wanted: Annotated[tuple[str, ...], Text, Parameter(help="What was wanted; may be given several times.")] = (),
+    golden_set: Annotated[str | None, Text, Parameter(help="Its set; needed where there are several.")] = None,
     options: Options = Options(),
 ) -> None:
     """Enter what a user asked and did not get.
@@ -700,10 +713,10 @@ def feedback_add(
 @feedback_app.command(name="correct")
 def feedback_correct(
     failure: FailureId,
-    text: Annotated[str, Parameter(help="The right answer in words.")],
+    text: Annotated[str, Text, Parameter(help="The right answer in words.")],
     *,
     by: By,
-    cite: Annotated[tuple[str, ...], Parameter(help="Where it is: `tap::path` or `class:<body digest>`.")] = (),
+    cite: Annotated[tuple[str, ...], Text, Parameter(help="Where it is: `tap::path` or `class:<body digest>`.")] = (),
     no_answer: Annotated[bool, Parameter(help="There is no answer in the corpus.", negative=())] = False,
     options: Options = Options(),
 ) -> None:
@@ -721,7 +734,7 @@ def feedback_correct(
 @feedback_app.command(name="reject")
 def feedback_reject(
     failure: FailureId,
-    why: Annotated[str, Parameter(help="Why it is no failure.")],
+    why: Annotated[str, Text, Parameter(help="Why it is no failure.")],
     *,
     by: By,
     options: Options = Options(),
@@ -734,6 +747,25 @@ def feedback_reject(
 
     with _opened(options) as workspace:
         entered = reject_failure(workspace, failure, by, why)
+    _print(options, entered.model_dump(mode="json", by_alias=True), lambda: show_line(f"{entered.id} {entered.state}"))
+
+
+@feedback_app.command(name="triage")
+def feedback_triage(
+    failure: FailureId,
+    note: Annotated[str, Text, Parameter(help="What was found, or who goes on with it.")],
+    *,
+    by: By,
+    options: Options = Options(),
+) -> None:
+    """Say that somebody looked at a failure; it waits for its correction.
+
+    Example: assay feedback triage 4TQK9 "the author of the tap knows" --by kim
+    """
+    from pipeline.promotion import triage_failure
+
+    with _opened(options) as workspace:
+        entered = triage_failure(workspace, failure, by, note)
     _print(options, entered.model_dump(mode="json", by_alias=True), lambda: show_line(f"{entered.id} {entered.state}"))
 
 

@@ -80,7 +80,8 @@ def _new_items(
     kept = {(row["query_id"], row["item_version"]): row["item"] for row in items}
     # What is exported has the decisions in its rows, and is the same item when it comes back.
     with_decisions = dict(zip(kept, decided(items, addition.rows(DECISIONS, golden_set=name)), strict=True))
-    asked = {plain_question(str(item["question"])): query_id for (query_id, _), item in kept.items()}
+    newest = {query_id: item for (query_id, _), item in sorted(kept.items(), key=lambda each: each[0])}
+    asked = {plain_question(str(item["question"])): query_id for query_id, item in newest.items()}
     refused = {line for line, _ in draft.wrongs}
     new: list[dict[str, JsonValue]] = []
     wrongs: list[tuple[int, Wrong]] = []

@@ -13,7 +13,16 @@ from pipeline.errors import BadInput, Fault
 from pipeline.golden.items import GoldenSet
 from pipeline.jsonlines import read_file
 from pipeline.store import canonical_json
-from pipeline.workspace import Workspace, conflicts_of, find_classes, find_corpus, now, read, resolved_judgments
+from pipeline.workspace import (
+    Workspace,
+    asked_ids,
+    conflicts_of,
+    find_classes,
+    find_corpus,
+    now,
+    read,
+    resolved_judgments,
+)
 
 if TYPE_CHECKING:
     from pipeline.judgments.conflicts import ConflictRow
@@ -28,6 +37,8 @@ class ImportedJudgments(NamedTuple):
     added: int
     passed_over: int
     """Rows of the source `provenance`."""
+    unasked: list[str]
+    """Ids of questions that no golden set asks: their judgments count nowhere yet."""
 
 
 @contextmanager
@@ -72,10 +83,13 @@ def add_judgment(workspace: Workspace, given: Mapping[str, JsonValue]) -> Qrel:
     """Append one judgment, its fields as in a file.
 
     Raises:
-        BadInput: it is wrong, or names nothing.
+        BadInput: it is wrong, names nothing, or no golden set has its item.
     """
     from pipeline.judgments.files import parse_jsonl
 
+    if given["queryId"] not in asked_ids(workspace):
+        todo = "mend the id; `assay qrels import` takes judgments of items that are to come"
+        raise BadInput([Fault("judgment queryId", f"no golden set has an item {given['queryId']!r}", todo)])
     (judgment,) = parse_jsonl(Path("judgment"), canonical_json(dict(given)).encode("utf-8"), targets_of(workspace))
     return _append(workspace, "qrels add", [judgment])[0]
 
@@ -95,13 +109,14 @@ def import_judgments(
     targets = targets_of(workspace)
     if form == "jsonl":
         judgments = parse_jsonl(file, read_file(file), targets)
-    elif annotator is None:
+    elif annotator is None or not annotator.strip():
         raise BadInput([Fault("--annotator", "is missing", "say who gave the grades of a TREC file")])
     else:
         judgments = parse_trec(file, read_file(file), targets, "human", annotator)
     said = [judgment for judgment in judgments if judgment.source != "provenance"]
+    unasked = sorted({judgment.query_id for judgment in said} - asked_ids(workspace))
     added = _append(workspace, f"qrels import {file.name}", said)
-    return ImportedJudgments(len(added), len(judgments) - len(said))
+    return ImportedJudgments(len(added), len(judgments) - len(said), unasked)
 
 
 def exported_judgments(workspace: Workspace, form: Literal["jsonl", "trec"]) -> list[str]:

@@ -53,7 +53,8 @@ COMMANDS = [
         "concepts export",
     ),
 ]
-OF_THE_QUEUE = ["golden decide", "qrels add", "feedback correct", "feedback reject", "feedback promote"]
+_OF_A_FAILURE = [f"feedback {name}" for name in ("triage", "correct", "reject", "promote")]
+OF_THE_QUEUE = ["golden decide", "qrels add", *_OF_A_FAILURE]
 """Commands that name something that is found only in a run or a ledger; other tests give them."""
 
 

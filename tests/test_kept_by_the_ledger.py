@@ -158,3 +158,62 @@ def test_a_position_that_nobody_has_reached_is_refused(project: Project, assay: 
         ended = assay("run", *project.options, *words)
         assert (ended.exit_code, "as_of: is " in ended.err) == (2, True), ended.err
     assert not (project.folder / "new.sqlite").exists()
+
+
+def test_a_row_of_crag_counts_once_somebody_judged_what_answers_it(project: Project, assay: Assay) -> None:
+    row = {"interaction_id": "c", "query": "sum columns", "answer": "with csv", "question_type": "multi-hop"}
+    assert assay("golden", "import", "crag", project.write("crag", row), *project.options).exit_code == 0
+
+    def found() -> tuple[object, object, object]:
+        run = assay("run", *project.options, "--json").json
+        read = pq.read_table(Path(run["feed"]) / "outcomes.parquet").to_pylist()
+        (outcome,) = [each for each in read if each["query_id"] == "c"]
+        items = pq.read_table(Path(run["feed"]) / "items.parquet").to_pylist()
+        reasons = {metric["reason"] for each in items if each["query_id"] == "c" for metric in each["metrics"]}
+        return outcome["answer"], outcome["failure_class"], reasons
+
+    assert found() == ("unjudged", None, {"the row has no relevant name"})
+    csv = f"{TAP}@{project.pin}:csv/SKILL.md"
+    assert assay("qrels", "add", "c", csv, 0, "--annotator", "kim", *project.options).exit_code == 0
+    assert found()[:2] == ("incorrect", "retrieval_miss")
+    assert assay("qrels", "add", "c", csv, 3, "--annotator", "kim", *project.options).exit_code == 0
+    assert found()[:2] == ("perfect", None)
+
+
+def test_what_is_typed_and_names_nothing_is_refused(project: Project, assay: Assay) -> None:
+    csv = f"{TAP}@{project.pin}:csv/SKILL.md"
+    bad = "x\udcff"
+    for words, says in (
+        (["qrels", "add", "no-such", csv, 1, "--annotator", "kim"], "no golden set has an item 'no-such'"),
+        (["qrels", "add", "k", csv, 1, "--annotator", bad], "no text in UTF-8"),
+        (["qrels", "add", "k", csv, 1, "--annotator", "kim", "--rationale", bad], "no text in UTF-8"),
+        (["feedback", "add", bad, "--golden-set", "first"], "no text in UTF-8"),
+        (["feedback", "add", "q", "--shown", bad, "--golden-set", "first"], "no text in UTF-8"),
+        (["feedback", "add", "q", "--golden-set", "../../evil"], "no golden set is called '../../evil'"),
+        (["feedback", "correct", "X", bad, "--by", "kim"], "no text in UTF-8"),
+        *(
+            (["golden", "import", name, project.folder / "asked.jsonl"], "is no name: empty, or with `/`")
+            for name in ("", "../x", "a/b", "x\ny", "k\x1b[31m")
+        ),
+    ):
+        ended = assay(*words, *project.options)
+        assert (ended.exit_code, says in ended.err) == (2, True), (words, ended.err)
+        assert len(ended.err.splitlines()) == 1
+    said = project.write("said", {"queryId": "later", "docId": csv, "grade": 1, "source": "human", "annotator": "kim"})
+    done = assay("qrels", "import", said, *project.options, "--json").json
+    assert done == {"added": 1, "passed_over": 0, "unasked": ["later"]}
+    assert "count nowhere yet: later" in assay("qrels", "import", said, *project.options).out
+
+
+def test_a_version_that_no_database_counts_to_is_refused(project: Project, assay: Assay) -> None:
+    row = {**ASKED, "item_version": 99999999999999999999}
+    ended = assay("golden", "import", "asked", project.write("huge", row), *project.options)
+    assert (ended.exit_code, "line 1 item_version: " in ended.err) == (2, True)
+
+
+def test_a_question_that_only_an_earlier_version_asks_is_free(project: Project, assay: Assay) -> None:
+    reworded = project.write("v2", {**ASKED, "question": "add up columns", "item_version": 2})
+    assert assay("golden", "import", "asked", reworded, *project.options).exit_code == 0
+    freed = project.write("freed", {"queryId": "w", "question": str(ASKED["question"]), "relevant": ["csv"]})
+    assert assay("golden", "import", "asked", freed, *project.options).exit_code == 0
+    assert assay("golden", "freeze", "asked", *project.options).exit_code == 0

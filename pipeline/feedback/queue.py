@@ -113,16 +113,20 @@ def note(addition: Addition, feedback_id: str, event: Event, by: str, detail: Ma
     )
 
 
-def queue(ledger: Ledger | Addition) -> list[Entered]:
-    """Return everything that was ever entered, in that order."""
+def queue(ledger: Ledger | Addition, as_of: int | None = None) -> list[Entered]:
+    """Return everything that was ever entered, in that order, or what was up to a position, as it was then."""
     from pipeline.ledger.tables import FEEDBACK, FEEDBACK_EVENTS
 
+    entered, noted = (
+        [row for row in ledger.rows(table) if as_of is None or row["position"] <= as_of]
+        for table in (FEEDBACK, FEEDBACK_EVENTS)
+    )
     events: dict[str, list[dict[str, Any]]] = {}
-    for row in ledger.rows(FEEDBACK_EVENTS):
+    for row in noted:
         events.setdefault(row["feedback_id"], []).append(row)
     for of_one in events.values():
         of_one.sort(key=lambda row: int(row["seq"]))
-    return [_entered(row, events.get(row["id"], ())) for row in ledger.rows(FEEDBACK)]
+    return [_entered(row, events.get(row["id"], ())) for row in entered]
 
 
 def _entered(row: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> Entered:
@@ -174,6 +178,6 @@ def end(addition: Addition, feedback_id: str, event: Literal["triaged", "rejecte
     entered = find(addition, feedback_id)
     if entered.state in CLOSED and entered.state != event:
         raise BadInput([Fault(f"feedback {entered.id}", f"is {entered.state}", "nothing more happens to it")])
-    if entered.state != event:
+    if entered.state == "open" or (event == "rejected" and entered.state != event):
         note(addition, entered.id, event, by, {"note": why})
     return find(addition, entered.id)

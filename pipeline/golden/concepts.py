@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 from pydantic import Field, ValidationError
 
 from pipeline.errors import BadInput, Fault
-from pipeline.jsonlines import Wrong, bad_input, in_row, read_file, rows
+from pipeline.jsonlines import Wrong, bad_input, in_row, no_text, read_file, rows
 from pipeline.records import Record, Table
 from pipeline.store import Stage, digest
 
@@ -118,6 +118,10 @@ def draft_concepts(path: Path, data: bytes) -> DraftConcepts:
     for line, value, found in rows(data):
         wrongs += [(line, wrong) for wrong in found]
         if value is None:
+            continue
+        of_text = [(key, no_text(content)) for key, content in value.items()]
+        if any(wrong for _, wrong in of_text):
+            wrongs += [(line, wrong._replace(field=key)) for key, wrong in of_text if wrong]
             continue
         try:
             concept = Concept.model_validate(value)

@@ -29,7 +29,7 @@ from pipeline.golden.assertions import (
     concept_faults,
 )
 from pipeline.golden.decisions import Decision, decision_faults
-from pipeline.jsonlines import Wrong, bad_input, in_row, read_file, rows
+from pipeline.jsonlines import Wrong, bad_input, in_row, no_text, read_file, rows
 from pipeline.records import Record
 from pipeline.store import Stage, canonical_json
 
@@ -76,6 +76,10 @@ Asked = Annotated[str, Field(pattern=r"\S")]
 Identifier = Annotated[str, Field(pattern=r"^\S+$")]
 
 
+MOST_VERSIONS = 1_000_000_000
+"""More are no count but a slip, and no database could keep them."""
+
+
 class GoldenRow(Record):
     """A row of a golden set as people write it: the short form, or the full item."""
 
@@ -100,7 +104,10 @@ class GoldenRow(Record):
         default=None, alias="queryId", description="Stable for life, no white space; default: a digest of the question."
     )
     item_version: int | None = Field(
-        default=None, ge=1, description="1, 2, ...: of the rows with one `queryId`, the highest version is asked."
+        default=None,
+        ge=1,
+        le=MOST_VERSIONS,
+        description="1, 2, ...: of rows with one `queryId` the highest is asked.",
     )
     answerable: bool | None = Field(
         default=None, description="Whether the corpus holds an answer; default true, but false for `false_premise`."
@@ -302,14 +309,14 @@ _Places = Mapping[str, Sequence[int]]
 def _read_row(line: int, value: Mapping[str, JsonValue]) -> tuple[_Read, list[Wrong], _Places]:
     given = {key: content for key, content in value.items() if content is not None}
     row, wrongs, places = _typed(given)
-    no_text = list(_text_faults(row))
-    row = row.model_copy(update={_ATTRIBUTES[wrong.field]: None for wrong in no_text})
-    bad = {wrong.field.split(" ")[0] for wrong in [*wrongs, *no_text]}
+    of_text = list(_text_faults(given, wrongs))
+    row = row.model_copy(update={_ATTRIBUTES[wrong.field]: None for wrong in of_text})
+    bad = {wrong.field.split(" ")[0] for wrong in [*wrongs, *of_text]}
     between = (wrong._replace(field=_placed(wrong.field, places)) for wrong in _row_faults(row, bad))
     question = row.question or row.query
     # What asks nothing has no id either: its line tells it from others.
     item = _item(row, question or f"line {line}", line)
-    return _Read(item, _full(given, item.question), question is not None), [*wrongs, *between, *no_text], places
+    return _Read(item, _full(given, item.question), question is not None), [*wrongs, *between, *of_text], places
 
 
 def _typed(given: Mapping[str, JsonValue]) -> tuple[GoldenRow, list[Wrong], _Places]:
@@ -386,9 +393,11 @@ def _relevance_faults(row: GoldenRow, bad: Collection[str], answerable: bool | N
     if row.question_type == "false_premise" and row.answerable:
         yield Wrong("answerable", "is true for a false premise", "a false premise has no answer: leave it out")
     elif answerable:
-        named = row.relevant or row.exemplar or row.citations
-        if not named and not {"relevant", "exemplar", "citations"} & set(bad):
-            yield Wrong("relevant", "no name and no exemplar says what answers", "add one, or `answerable: false`")
+        # An item that says that there is an answer, or what must hold of it, may leave to judgments which it is.
+        told = row.relevant or row.exemplar or row.citations or row.assertions or row.answerable
+        if not told and not {"relevant", "exemplar", "citations", "assertions"} & set(bad):
+            todo = "add one; or write `answerable`: true leaves it to judgments, false says that nothing does"
+            yield Wrong("relevant", "no name and no exemplar says what answers", todo)
     elif answerable is not None:
         included = any(decision.include for decision in row.decisions or ())
         for field, value in (("relevant", row.relevant), ("exemplar", row.exemplar), ("decisions", included)):
@@ -404,14 +413,13 @@ def _name_faults(names: Sequence[str]) -> Iterator[Wrong]:
             yield Wrong(f"relevant {place}", f"names {in_row(name)} again", "keep one")
 
 
-def _text_faults(row: GoldenRow) -> Iterator[Wrong]:
-    """Refuse strings that are no text: JSON can write half of a surrogate pair, which no file can hold."""
-    for name in _KNOWN:
-        value = getattr(row, _ATTRIBUTES[name])
-        # What has fields of its own has been typed already: those strings are text.
-        texts = [text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)]
-        if any("\ud800" <= char <= "\udfff" for text in texts for char in text):
-            yield Wrong(name, "holds half of a surrogate pair, which is no text", "mend the \\u escape")
+def _text_faults(given: Mapping[str, JsonValue], wrongs: Iterable[Wrong]) -> Iterator[Wrong]:
+    """Refuse strings that are no text, but for those in fields that are refused already."""
+    bad = {wrong.field.split(" ")[0] for wrong in wrongs}
+    for name, value in given.items():
+        found = no_text(value)
+        if found is not None and name in _ATTRIBUTES and name not in bad:
+            yield found._replace(field=name)
 
 
 def _exemplar_faults(exemplars: Sequence[str]) -> Iterator[Wrong]:

@@ -182,6 +182,8 @@ def _outcome_row(run: Run, ranked: Ranked, grades: Grades, threshold: float | No
     of_item = {class_id: each.grade for class_id, each in grades.get(item.query_id, {}).items()}
     ranking = [hit.class_id for hit in ranked.hits]
     by_rows = item.answerable and not any(class_id in of_item for class_id in ranking[:CUT])
+    # Of an item that leaves to judgments what answers it, and has none yet, nothing is known to be wrong.
+    unknown = by_rows and item.mode is None and not of_item
     held = evaluate(item.assertions, resolved, ranked.hits, not answered)
     found = concepts_of(item, resolved, ranked.hits)
     expected: dict[str, Value] = {
@@ -205,7 +207,9 @@ def _outcome_row(run: Run, ranked: Ranked, grades: Grades, threshold: float | No
         grade=judged.grade if judged else None,
         grade_source=judged.source if judged else None,
         answer=label_of(item.answerable, answered, judged.grade if judged else None),
-        failure_class=failure_class(
+        failure_class=None
+        if unknown
+        else failure_class(
             Case(
                 item.answerable,
                 answered,

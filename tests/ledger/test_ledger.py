@@ -374,7 +374,9 @@ def test_a_position_that_the_ledger_does_not_have_yet_is_bad_input(ledger: Ledge
     with pytest.raises(BadInput, match="ends at 0"):
         results_position(ledger_url, 1)
     add(ledger, "a")
-    with ledger.adding("of no result", AT):
+    with ledger.adding("of no result", AT) as addition:
+        addition.note()
+    with ledger.adding("nothing", AT):
         pass
     assert [results_position(ledger_url, as_of) for as_of in (0, 1, 2)] == [0, 1, 1]
     with pytest.raises(BadInput, match="is 3, and the ledger ends at 2"):
