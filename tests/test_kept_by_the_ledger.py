@@ -183,7 +183,7 @@ def test_a_row_of_crag_counts_once_somebody_judged_what_answers_it(project: Proj
 def test_what_is_typed_and_names_nothing_is_refused(project: Project, assay: Assay) -> None:
     csv = f"{TAP}@{project.pin}:csv/SKILL.md"
     bad = "x\udcff"
-    for words, says in (
+    wrong: list[tuple[list[object], str]] = [
         (["qrels", "add", "no-such", csv, 1, "--annotator", "kim"], "no golden set has an item 'no-such'"),
         (["qrels", "add", "k", csv, 1, "--annotator", bad], "no text in UTF-8"),
         (["qrels", "add", "k", csv, 1, "--annotator", "kim", "--rationale", bad], "no text in UTF-8"),
@@ -192,10 +192,11 @@ def test_what_is_typed_and_names_nothing_is_refused(project: Project, assay: Ass
         (["feedback", "add", "q", "--golden-set", "../../evil"], "no golden set is called '../../evil'"),
         (["feedback", "correct", "X", bad, "--by", "kim"], "no text in UTF-8"),
         *(
-            (["golden", "import", name, project.folder / "asked.jsonl"], "is no name: empty, or with `/`")
+            (list[object](["golden", "import", name, project.folder / "asked.jsonl"]), "is no name: empty, or with `/`")
             for name in ("", "../x", "a/b", "x\ny", "k\x1b[31m")
         ),
-    ):
+    ]
+    for words, says in wrong:
         ended = assay(*words, *project.options)
         assert (ended.exit_code, says in ended.err) == (2, True), (words, ended.err)
         assert len(ended.err.splitlines()) == 1

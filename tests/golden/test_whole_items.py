@@ -206,7 +206,14 @@ def test_a_row_of_ours_is_left_as_it_is() -> None:
     assert from_crag(row) == row
 
 
-CRAG = {"interaction_id": "c", "query": "q", "answer": "42", "domain": "open", "alt_ans": ["forty-two"], "split": 0}
+CRAG: dict[str, Any] = {
+    "interaction_id": "c",
+    "query": "q",
+    "answer": "42",
+    "domain": "open",
+    "alt_ans": ["forty-two"],
+    "split": 0,
+}
 
 
 @pytest.mark.parametrize(
