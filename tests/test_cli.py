@@ -41,7 +41,7 @@ COMMANDS = [
     ),
     *("study", "forecast"),
     *("taps check", "taps relock", "taps refresh", "taps import", "schemas"),
-    *("golden freeze", "golden check", "golden export", "qrels export"),
+    *("golden freeze", "golden check", "golden export", "qrels export", "qrels conflicts"),
     # What they add makes another run of the next one, so they come last.
     *(
         "feedback add",

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.cli import main
 from tests.conftest import Ended
 from tests.projects import TAP, Project, small_project
 
@@ -61,10 +62,12 @@ def grouped(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project = small_project(tmp_path_factory.mktemp("wrong"))
     project.write("golden/second", *WRONG)
     project.write("golden/third", {"question": "one more", "relevant": ["gone"]}, '{"question":')
+    with pytest.raises(SystemExit):
+        main(["run", *project.options])  # it reads the tap, for whoever asks first
     return project
 
 
-@pytest.mark.parametrize("command", [["run"], ["run"], ["golden", "check", "first"], ["rank"], ["score"]])
+@pytest.mark.parametrize("command", [["run"], ["golden", "check", "first"], ["rank"], ["score"]])
 def test_all_faults_of_all_files_are_told_at_once(grouped: Project, assay: Assay, command: list[str]) -> None:
     ended = assay(*command, *grouped.options)
     assert sorted(told(ended, grouped.folder / "golden" / "second.jsonl")) == sorted(PLACES)
@@ -121,3 +124,9 @@ def test_the_path_of_the_concepts_or_the_ledger_holds_no_nul(assay: Assay, tmp_p
     ended = assay("run", *project.options)
     assert ended.exit_code == 2
     assert [line.split(": ")[2] for line in ended.err.splitlines()] == ["holds a NUL character"] * 2
+
+
+def test_the_first_run_tells_all_faults_too(assay: Assay, tmp_path: Path) -> None:
+    project = small_project(tmp_path / "new")
+    wrong = project.write("golden/second", *WRONG)
+    assert sorted(told(assay("run", *project.options), wrong)) == sorted(PLACES)
