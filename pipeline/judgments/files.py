@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote, unquote
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from pipeline.jsonlines import BOM, Wrong, bad_input, in_row, no_text, rows
 from pipeline.judgments.qrels import Judgment, Qrel, Source, judgment_faults
@@ -35,15 +35,12 @@ def parse_jsonl(path: Path, data: bytes, targets: Targets) -> list[Judgment]:
         if value is None:
             continue
         given = {key: content for key, content in value.items() if key not in _GIVEN_BY_US and content is not None}
-        faults = [wrong._replace(field=key) for key, content in given.items() if (wrong := no_text(content))]
-        judgment: Judgment | None = None
-        try:
-            judgment = None if faults else Judgment.model_validate(given)
-        except ValidationError as error:
-            faults = list(typed_faults(error))
+        judgment, faults = _typed(given)
         if judgment is not None:
-            completed, faults = _completed(judgment, targets)
+            completed, between = _completed(judgment, targets)
             read.append(completed)
+            bad = {wrong.field for wrong in faults}
+            faults += [wrong for wrong in between if wrong.field not in bad]
         wrongs += [(line, wrong) for wrong in faults]
     if wrongs:
         raise bad_input(path, wrongs)
@@ -145,6 +142,26 @@ def typed_faults(error: ValidationError) -> Iterator[Wrong]:
                 yield Wrong(field, "is missing", "write it")
             case _:
                 yield Wrong(field, f"{found['msg']}: {in_row(found['input'])}", "mend the value")
+
+
+def _typed(given: Mapping[str, JsonValue]) -> tuple[Judgment | None, list[Wrong]]:
+    """Return a judgment without its fields that are wrong by themselves, as far as there is one, and those faults."""
+    faults = [wrong._replace(field=key) for key, content in given.items() if (wrong := no_text(content))]
+    try:
+        return Judgment.model_validate(_without(given, faults)), faults
+    except ValidationError as error:
+        told = {fault.field for fault in faults}
+        faults += [wrong for wrong in typed_faults(error) if wrong.field not in told]
+    rest = _without(given, faults)
+    return (None if "source" not in rest else Judgment.model_validate(rest)), faults
+
+
+def _without(given: Mapping[str, JsonValue], faults: Iterable[Wrong]) -> dict[str, JsonValue]:
+    """Return a row without its wrong fields; what every judgment has stands there with a value that says nothing."""
+    bad = {wrong.field.split(" ")[0] for wrong in faults}
+    stand_in: dict[str, JsonValue] = {"queryId": "-", "grade": 0}
+    kept = {key: content for key, content in given.items() if key not in bad}
+    return kept | {key: content for key, content in stand_in.items() if key in bad}
 
 
 def _completed(judgment: Judgment, targets: Targets) -> tuple[Judgment, list[Wrong]]:

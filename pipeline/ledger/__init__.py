@@ -41,7 +41,7 @@ def url_of(place: str, base: Path) -> str:
     """Return the URL of a ledger that is named by a path, relative to ``base``, or by a URL.
 
     Raises:
-        BadInput: a URL of another kind; it is not repeated, because it may hold a password.
+        BadInput: a URL of another kind, or none; it is not repeated, because it may hold a password.
     """
     if "://" not in place:
         return _SQLITE + str((base / place).absolute())
@@ -49,6 +49,9 @@ def url_of(place: str, base: Path) -> str:
         return _SQLITE + str((base / place.removeprefix(_SQLITE)).absolute())
     for scheme in ("postgresql://", "postgres://", _POSTGRESQL):
         if place.startswith(scheme):
+            if place.count("@") > 1:
+                todo = "write `@` and `/` in a name or password as %40 and %2F"
+                raise BadInput([Fault("ledger", "is no URL: it has several `@`", todo)])
             return _POSTGRESQL + place.removeprefix(scheme)
     raise BadInput([Fault("ledger", f"{place.partition('://')[0]!r} is no kind of ledger", _TODO)])
 

@@ -124,6 +124,15 @@ def test_trec_documents_may_be_entries_and_faults_name_the_line(targets: Targets
     ]
 
 
+def test_a_field_of_the_wrong_type_hides_no_other_fault(targets: Targets) -> None:
+    row = {"queryId": 5, "docId": f"o/r@{PIN}:gone", "grade": 7, "source": "human", "more": 1, "rationale": "\ud800"}
+    with pytest.raises(BadInput) as caught:
+        parse(targets, row, {"source": "people", "grade": 1, "queryId": "q"})
+    assert sorted(fault.where for fault in caught.value.faults) == [
+        f"{FILE} line 1 {field}" for field in ("annotator", "docId", "grade", "more", "queryId", "rationale")
+    ] + [f"{FILE} line 2 source"]
+
+
 PINNED = f"o/r@{PIN}:"
 
 

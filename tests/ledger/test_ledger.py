@@ -397,6 +397,9 @@ def test_a_password_is_never_shown() -> None:
     with pytest.raises(BadInput) as wrong:
         url_of("mysql://someone:secret-word@host/db", Path())
     assert "secret-word" not in str(wrong.value)
+    with pytest.raises(BadInput) as several:
+        url_of("postgresql://someone:s/ecret@word@host/db", Path())
+    assert not any(part in str(several.value) for part in ("ecret", "word@"))
 
 
 def test_a_ledger_of_a_later_release_is_refused(ledger: Ledger, ledger_url: str) -> None:
