@@ -106,6 +106,7 @@ def test_items_and_judgments_go_in_and_come_out(stored: Path, examples: Path, as
     assert assay("qrels", "import", trec, "--form", "trec", "--annotator", "kim", *options, "--json").json == {
         "passed_over": 0,
         "added": 1,
+        "unasked": [],
     }
     assert f"c1 0 class:{entry['class_id']} 3" in assay("qrels", "export", "--form", "trec", *options).out
     assert '"annotator":"kim"' in assay("qrels", "export", *options).out
@@ -193,4 +194,8 @@ def test_what_exemplars_said_once_counts_no_more_when_they_say_something_else(
     assert line == f"one 0 class:{classes[DEBUG]} 3"
     rows = assay("qrels", "export", *options).json["lines"]
     judged.write_text("\n".join(rows))
-    assert assay("qrels", "import", judged, *options).json == {"added": 0, "passed_over": len(rows)}
+    assert assay("qrels", "import", judged, *options).json == {
+        "added": 0,
+        "passed_over": len(rows),
+        "unasked": [],
+    }

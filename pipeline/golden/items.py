@@ -19,7 +19,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import ConfigDict, Field, JsonValue, ValidationError
 
 from pipeline.catalog.names import slug
-from pipeline.errors import Fault
+from pipeline.errors import BadInput, Fault
 from pipeline.golden.assertions import (
     Assertion,
     Citation,
@@ -211,7 +211,7 @@ class Draft(NamedTuple):
     @property
     def faults(self) -> list[Fault]:
         """What is wrong, in the order of the lines."""
-        return list(bad_input(self.golden.path, self.wrongs).faults)
+        return list(bad_rows(self.golden, self.wrongs).faults)
 
     def with_wrongs(self, found: Iterable[tuple[int, Wrong]]) -> Draft:
         """Add what is wrong with what the rows name, where the row did not say something of the same field already."""
@@ -250,7 +250,7 @@ def parse_golden_set(path: Path, data: bytes) -> GoldenSet:
     """
     draft = draft_golden_set(path, data)
     if draft.wrongs:
-        raise bad_input(path, draft.wrongs)
+        raise bad_rows(draft.golden, draft.wrongs)
     return draft.golden
 
 
@@ -516,6 +516,18 @@ def _repeats(read: Sequence[_Read]) -> Iterator[tuple[int, Wrong]]:
         first = questions.setdefault(plain_question(item.question), item)
         if first is not item:
             yield item.line, Wrong("question", f"asks the same as line {first.line}", "keep one")
+
+
+def bad_rows(golden: GoldenSet, wrongs: Iterable[tuple[int, Wrong]]) -> BadInput:
+    """Return the error that names every fault, by line; of a set that the ledger keeps, which has none, by item."""
+    if not str(golden.path).startswith(KEPT):
+        return bad_input(golden.path, wrongs)
+    ids = {item.line: f" item {item.query_id}" for item in golden.items}
+    in_order = sorted(wrongs, key=lambda numbered: numbered[0])
+    return BadInput(
+        Fault(f"{golden.path}{ids.get(line, '')} {wrong.field}".rstrip(), wrong.what, wrong.todo)
+        for line, wrong in in_order
+    )
 
 
 def is_set_name(name: str) -> bool:

@@ -14,8 +14,8 @@ from pydantic import JsonValue
 from pipeline.catalog.names import name_from_path, slug
 from pipeline.golden.assertions import is_place
 from pipeline.golden.concepts import Mentioned
-from pipeline.golden.items import CLASS_EXEMPLAR, Draft, GoldenItem, GoldenSet
-from pipeline.jsonlines import Wrong, bad_input, in_row
+from pipeline.golden.items import CLASS_EXEMPLAR, Draft, GoldenItem, GoldenSet, bad_rows
+from pipeline.jsonlines import Wrong, in_row
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -155,7 +155,7 @@ def resolve(
     corpus = _Corpus(entries)
     wrongs = _all_wrong(golden, corpus, earlier, concepts)
     if wrongs:
-        raise bad_input(golden.path, wrongs)
+        raise bad_rows(golden, wrongs)
     return ResolvedSet(golden, tuple(_resolved(item, corpus, concepts) for item in golden.items))
 
 

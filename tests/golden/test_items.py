@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.errors import BadInput
-from pipeline.golden.items import GoldenSet, frozen_digest, parse_golden_set, read_golden_set
+from pipeline.golden.items import KEPT, GoldenSet, frozen_digest, parse_golden_set, read_golden_set
 from tests.worked import EXAMPLES
 
 HERE = Path("set.jsonl")
@@ -248,3 +248,11 @@ def test_any_object_is_read_or_refused_with_its_line(row: dict[str, object]) -> 
 def test_half_of_a_surrogate_pair_is_refused_in_every_field(field: str) -> None:
     (fault,) = faults(b'{"query": "q", "relevant": ["x"], "%s": "a/b::\\udcff"}' % field.encode())
     assert f"set.jsonl line 1 {field}" in fault
+
+
+def test_of_a_set_that_the_ledger_keeps_an_item_is_named_in_place_of_a_line() -> None:
+    rows = [{"queryId": "a", "question": "q", "relevant": ["x"]}, {"queryId": "b", "question": "Q", "relevant": ["x"]}]
+    with pytest.raises(BadInput) as caught:
+        parse_golden_set(Path(f"{KEPT}asked"), "\n".join(map(json.dumps, rows)).encode())
+    (fault,) = caught.value.faults
+    assert fault.where == "ledger:asked item b question"
