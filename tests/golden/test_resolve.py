@@ -252,7 +252,8 @@ def test_the_set_as_it_was_published_fails_for_the_rows_that_name_nothing(real: 
     with pytest.raises(BadInput) as caught:
         resolve(read_golden_set(folder / "natural-as-found.jsonl"), entries)
     found = [(fault.where.partition(" line ")[2], fault.todo) for fault in caught.value.faults]
-    assert [where for where, _ in found] == ["16 exemplar", "17 exemplar", "18 exemplar", "47 exemplar", "47 relevant"]
+    fields = [(16, "exemplar"), (17, "exemplar"), (18, "exemplar"), (47, "exemplar"), (47, "relevant")]
+    assert [where for where, _ in found] == [f"{line} {field} 1" for line, field in fields]
     assert all("(same name)" in todo for _, todo in found[:3])
     assert all(todo.startswith("no candidate") for _, todo in found[3:])
 
