@@ -123,6 +123,15 @@ class Options:
             negative=(),
         ),
     ] = None
+    floors: Annotated[
+        dict[str, dict[str, float]] | None,
+        Parameter(
+            help="A floor of one measure of one engine, such as --floors.bm25.recall@10 0.3; the falloff curve tells "
+            "at what size it is crossed. In the environment a TOML table, such as { bm25 = { 'recall@10' = 0.3 } }. "
+            "[key: floors; env: ASSAY_FLOORS; default: none]",
+            negative=(),
+        ),
+    ] = None
     ledger: Annotated[str | None, _help("ledger")] = None
     threads: Annotated[int | None, _help("threads")] = None
     fetch_seconds: Annotated[int | None, _help("fetch_seconds")] = None
@@ -931,16 +940,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise BadInput([_of_engines(words) or Fault("command line", str(error).strip(), "see --help")]) from None
 
 
-_ENGINE_OPTION = re.compile(r"--engines\.[^.=]+\.[^.=]+(=.*)?", re.DOTALL)
+_OF_ENGINES = {
+    "--engines": (
+        "names no engine with one of its options",
+        "give one option of one engine, such as --engines.bm25.tokenizer ascii",
+    ),
+    "--floors": (
+        "names no engine with one of its measures",
+        "give one floor of one engine, such as --floors.bm25.recall@10 0.3",
+    ),
+}
+"""Options that name an engine, what is wrong where they do not, and what to do about it."""
 
 
 def _of_engines(words: Sequence[str]) -> Fault | None:
     """Return what is wrong with the first word that would be an option of an engine; None where all of them are."""
     for word in words:
         name = word.partition("=")[0]
-        if re.match(r"--engines(?![^.])", name) and not _ENGINE_OPTION.fullmatch(word):
-            what = "names no engine with one of its options"
-            return Fault(name, what, "give one option of one engine, such as --engines.bm25.tokenizer ascii")
+        told = _OF_ENGINES.get(name.partition(".")[0])
+        if told and not re.fullmatch(r"--[a-z]+\.[^.=]+\.[^.=]+(=.*)?", word, re.DOTALL):
+            return Fault(name, *told)
     return None
 
 

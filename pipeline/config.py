@@ -34,6 +34,7 @@ DEFAULT_FILE = Path("config/assay.toml")
 ClassRule = Literal["body", "entry", "raw", "blob"]
 Similarity = Annotated[float, Field(ge=0.5, le=1, allow_inf_nan=False)]
 PositiveInt = Annotated[int, Field(gt=0)]
+Floor = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
 
 
 class Config(Record):
@@ -71,6 +72,11 @@ class Config(Record):
         default={"bm25": {}},
         description="Engines to evaluate, each with its options. `kind` says which engine it is, where its name does "
         "not: so one engine can stand there several times. `path`, of those that read a file, is relative to this one.",
+    )
+    floors: dict[str, dict[str, Floor]] = Field(
+        default={},
+        description="Values that measures of an engine should not fall below, by engine and measure: the falloff curve "
+        "tells at what size each is crossed. A floor counts for the engine that it names, and for no other.",
     )
     ledger: str = Field(
         default="",
@@ -111,6 +117,8 @@ class Overrides:
     """Larger files are passed over, and counted."""
     engines: dict[str, dict[str, str]] | None = None
     """One option of one engine, such as --engines.bm25.tokenizer ascii."""
+    floors: dict[str, dict[str, float]] | None = None
+    """A floor of one measure of one engine, such as --floors.bm25.recall@10 0.3."""
     ledger: str | None = None
     """Where judgments are kept: a file, or the URL of a database."""
     threads: int | None = None
@@ -240,6 +248,7 @@ def load(
     _take_command_line(given, overrides)
     config = _validated(given)
     engines, packages = _engines(config.engines, given)
+    given.faults += _floor_faults(config, given)
     golden_files = () if "golden" in given.refused else _golden_files(file.parent, config.golden, given)
     try:
         ledger_url = url_of(config.ledger or str(file.parent / config.store / FILE), file.parent)
@@ -334,6 +343,13 @@ class _Given:
             return " ".join([f"{self.file} engines.{option[1]}", *option[2:]])
         return f"{self.file} {'.'.join(option)}"
 
+    def take_floor(self, engine: str, measure: str, value: object, place: str) -> None:
+        """Take the floor of one measure of one engine."""
+        floors = self.values.setdefault("floors", {})
+        if isinstance(floors, dict) and isinstance(floors.setdefault(engine, {}), dict):
+            floors[engine] = {**floors[engine], measure: value}
+            self._places["floors", engine, measure] = place
+
     def fault(self, option: tuple[str, ...], what: str, todo: str) -> None:
         """Note what is wrong with an option."""
         self.faults.append(Fault(self.place(*option), what, todo))
@@ -412,6 +428,8 @@ def _take_variable(given: _Given, option: str, variable: str, text: str) -> None
             given.take(option, int(text) if kind is int else float(text), variable)
         except ValueError:
             given.faults.append(Fault(variable, f"{text!r} is not a {what}", f"give a {what}"))
+    elif option == "floors":
+        _take_floors(given, text, variable)
     elif option == "golden":
         given.take(option, [_path(part, given.here) for part in text.split(os.pathsep)], variable)
     elif option in PLACES:
@@ -420,15 +438,30 @@ def _take_variable(given: _Given, option: str, variable: str, text: str) -> None
         given.take(option, text, variable)
 
 
+def _take_floors(given: _Given, text: str, variable: str) -> None:
+    """Take floors that are written as the value of the option would be in the file."""
+    try:
+        (floors,) = tomllib.loads(f"floors = {text}").values()
+        for engine, measures in floors.items():
+            for measure, value in measures.items():
+                given.take_floor(engine, measure, value, f"{variable} {engine}.{measure}")
+    except (ValueError, RecursionError, AttributeError):
+        todo = """give a TOML table, such as { bm25 = { "recall@10" = 0.3 } }"""
+        given.faults.append(Fault(variable, f"{text!r} is no table of floors by engine", todo))
+
+
 def _take_command_line(given: _Given, overrides: Overrides) -> None:
     for each in fields(overrides):
         value = getattr(overrides, each.name)
-        if value is not None and each.name not in ("config", "engines"):
+        if value is not None and each.name not in ("config", "engines", "floors"):
             value = _as_given(value, given.here) if each.name in PLACES else value
             given.take(each.name, value, option_of(each.name))
     for engine, options in (overrides.engines or {}).items():
         for option, text in options.items():
             given.take_engine_option(engine, option, text, f"--engines.{engine}.{option}")
+    for engine, measures in (overrides.floors or {}).items():
+        for measure, value in measures.items():
+            given.take_floor(engine, measure, value, f"--floors.{engine}.{measure}")
 
 
 def _as_given(value: object, here: Path) -> object:
@@ -581,6 +614,25 @@ def _unknown_sources(engines: Mapping[str, Engine], given: _Given) -> Iterator[t
             if source not in plain:
                 what = f"it reads the rankings of {source!r}, which is no engine that it can read"
                 yield source, Fault(given.place("engines", name), what, todo)
+
+
+def _floor_faults(config: Config, given: _Given) -> Iterator[Fault]:
+    """Yield what is wrong with floors beside their values: engines that are not configured, measures that are none."""
+    written = given.values.get("floors")
+    if not isinstance(written, dict) or not written:
+        return
+    from pipeline.scoring.outcomes import MEASURED
+
+    for engine, floors in written.items():
+        if engine not in config.engines and "engines" not in given.refused:
+            todo = f"name one of: {', '.join(sorted(config.engines))}"
+            where = given.place("floors", engine, *(list(floors)[:1] if isinstance(floors, dict) else ()))
+            yield Fault(where, f"no engine is called {engine!r}", todo)
+        for measure in floors if isinstance(floors, dict) else ():
+            if measure not in MEASURED:
+                near = difflib.get_close_matches(measure, MEASURED, n=5, cutoff=0.5) or ["recall@10", "ndcg@10"]
+                todo = f"use a measure of the table metrics, such as: {', '.join(near)}"
+                yield Fault(given.place("floors", engine, measure), f"no measure is called {measure!r}", todo)
 
 
 def _not_run(engines: Mapping[str, Engine]) -> dict[str, str]:

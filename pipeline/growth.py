@@ -26,7 +26,7 @@ from pipeline.errors import BadInput
 from pipeline.falloff import SHARES, Plan
 from pipeline.falloff.attribution import CurveOf, Shown, attribute, harm
 from pipeline.falloff.grading import Asked, Curves, ask, measure
-from pipeline.falloff.models import crossings, fit_curves
+from pipeline.falloff.models import FITTABLE, crossings, fit_curves
 from pipeline.falloff.onepass import FusedCurve, ScoreCurve, WordCurve
 from pipeline.falloff.orders import (
     Corpus,
@@ -279,7 +279,10 @@ def _measure(ground: Ground, golden: GoldenSet, plan: Plan, found: dict[Table, l
         named = Named(golden.name, golden.digest, engine)
         curves = measure(asked, curve_of(range(len(golden.items))), of_orders)
         measured[engine] = named, curves
-        fitted = fit_curves(named, asked, curves, seed=plan.seed)
+        floors = plan.floors.get(engine, {})
+        for name in sorted(floors.keys() - FITTABLE):
+            notes.add(f"floor of {name}", "it is measured on the whole corpus alone, so no curve crosses it", engine)
+        fitted = fit_curves(named, asked, curves, seed=plan.seed, floors=floors)
         found[FALLOFF].append(points(named, asked, curves, plan.seed))
         found[FALLOFF_FITS].append(fitted.fits)
         found[FALLOFF_SUMMARIES].append(fitted.summaries)

@@ -112,7 +112,7 @@ def draw(workspace: Workspace, options: StudyOptions, by: By) -> list[Artifact]:
 def _drawn(narrowed: Workspace, options: StudyOptions, by: By, at: Place) -> list[Artifact]:
     config = narrowed.settings.config
     engines = engines_of(narrowed, options)
-    plan = Plan(KINDS[by], config.orders, config.sizes, options.seed, engines)
+    plan = Plan(KINDS[by], config.orders, config.sizes, options.seed, engines, config.floors)
     return [falloff(narrowed, at, golden, plan) for golden in at.sets]
 
 

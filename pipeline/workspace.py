@@ -295,7 +295,8 @@ def known_items_inputs(workspace: Workspace, corpus: Corpus, grouped: Artifact, 
 def nightly_plan(workspace: Workspace) -> Plan:
     """Return what curves a night draws: taps in drawn orders, under every engine that runs."""
     config = workspace.settings.config
-    return Plan("random", config.orders, config.sizes, 0, tuple(workspace.settings.running))
+    running = tuple(workspace.settings.running)
+    return Plan("random", config.orders, config.sizes, 0, running, config.floors)
 
 
 def falloff_inputs(
@@ -317,6 +318,7 @@ def falloff_inputs(
         "asked": asked,
         "engines": ranked,
         "plan": {name: getattr(plan, name) for name in ("kind", "orders", "sizes", "seed")},
+        "floors": {engine: dict(plan.floors[engine]) for engine in plan.engines if engine in plan.floors},
     }
 
 
@@ -383,6 +385,7 @@ def identity_of(workspace: Workspace, corpus: Pinned, sets: Sequence[GoldenSet])
         "near_threshold": settings.config.near_threshold,
         "orders": settings.config.orders,
         "sizes": settings.config.sizes,
+        "floors": {engine: dict(floors) for engine, floors in settings.config.floors.items()},
         "engines": {engine: engine_fingerprint(workspace, corpus, engine) for engine in settings.running},
         "not_run": dict(settings.not_run),
         "options": {engine: options_of(workspace, engine) for engine in sorted(settings.engines)},

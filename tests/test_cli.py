@@ -105,6 +105,15 @@ def test_an_option_of_no_engine_is_told_in_words_with_an_example(assay: Assay, w
     assert ended.exit_code == 2
 
 
+@pytest.mark.parametrize("words", [["--floors", "x"], ["--floors.bm25", "0.3"], ["--floors.bm25=0.3"]])
+def test_a_floor_of_no_engine_is_told_in_words_with_an_example(assay: Assay, words: list[str]) -> None:
+    option = words[0].partition("=")[0]
+    todo = "give one floor of one engine, such as --floors.bm25.recall@10 0.3"
+    ended = assay("run", *words)
+    assert ended.err == f"assay: {option}: names no engine with one of its measures; {todo}\n"
+    assert ended.exit_code == 2
+
+
 @pytest.mark.parametrize("command", [["duplicates"], ["explain", "123456"], ["export"]])
 @pytest.mark.parametrize(
     ("latest", "what"),

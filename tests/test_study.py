@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -266,6 +267,27 @@ class TestStudy:
         assert any("the same order as seed 0" in said for said in ended.json["not_drawn"])
         seeds = pq.read_table(Path(ended.json["folder"]) / "falloff.parquet")["seed"].to_pylist()
         assert {*seeds} == {0, None}
+
+    def test_floors_of_any_measure_are_told_with_the_size_at_which_they_are_crossed(
+        self, world: World, tmp_path: Path, assay: Assay
+    ) -> None:
+        config = world.project(tmp_path / "p", [ANSWERS, COPIES, OTHERS], ROWS, orders=2, sizes=8)
+        floors = '"recall@10" = 0.8\n"recall@100" = 0.5\n"hit@1" = 1\n"must_pass" = 0.5\n'
+        config.write_text(f"{config.read_text()}\n[engines.bm25]\n[engines.metadata]\n[floors.bm25]\n{floors}")
+        ended = assay("study", "--by", "entries", "--config", config, "--json")
+        assert ended.exit_code == 0, ended.err
+        told = {said["engine"]: " ".join(said["sentences"]) for said in ended.json["said"]}
+        assert re.search(
+            r"recall@10 falls below its floor of 0\.80 at about \d+ entries \(\d+ to [^)]+\)", told["bm25"]
+        )
+        assert "recall@100 falls below its floor of 0.50: not reached" in told["bm25"]
+        assert "hit@1 " in told["bm25"] and "floor" not in told["metadata"]
+        assert any("bm25: floor of must_pass: it is measured on" in said for said in ended.json["not_drawn"])
+        rows = pq.read_table(Path(ended.json["folder"]) / "falloff_summaries.parquet").to_pylist()
+        crossed = {(row["engine"], row["metric"]) for row in rows if row["summary"] == "floor crossing"}
+        assert crossed == {("bm25", "recall@10"), ("bm25", "recall@100"), ("bm25", "hit@1")}
+        other = assay("study", "--by", "entries", "--config", config, "--floors.bm25.recall@10", "0.7", "--json")
+        assert other.json["study_id"] != ended.json["study_id"]
 
 
 def test_a_night_whose_curves_are_switched_off_says_so(world: World, tmp_path: Path, assay: Assay) -> None:

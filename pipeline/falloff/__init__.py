@@ -10,6 +10,7 @@ This module imports nothing heavy, so that an unchanged night need not load anyt
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.store import Stage
@@ -17,7 +18,7 @@ from pipeline.store import Stage
 if TYPE_CHECKING:
     from pipeline.falloff.rows import OrderKind
 
-CURVES = Stage("falloff", 1)
+CURVES = Stage("falloff", 2)
 """The curves of a golden set under all engines, in orders of one kind."""
 
 
@@ -37,3 +38,5 @@ class Plan(NamedTuple):
     """The first seed of drawn orders, and the seed of the draws of clusters."""
     engines: tuple[str, ...]
     """Names of the engines, each once, in order."""
+    floors: Mapping[str, Mapping[str, float]] = {}
+    """Values of which it is told at what size a curve crosses them, by engine and measure."""

@@ -14,7 +14,7 @@ bound that is missing says «not reached».
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +35,15 @@ from pipeline.falloff.points import (
     mean_over_orders,
     over_draws,
 )
-from pipeline.falloff.rows import FALLOFF_FITS, FALLOFF_SUMMARIES, FalloffFit, FalloffSummary, ModelName, Summary
+from pipeline.falloff.rows import (
+    BELOW,
+    FALLOFF_FITS,
+    FALLOFF_SUMMARIES,
+    FalloffFit,
+    FalloffSummary,
+    ModelName,
+    Summary,
+)
 from pipeline.scoring.grade import Grading
 from pipeline.scoring.intervals import FEWEST
 from pipeline.scoring.means import GRADINGS, TREATMENT
@@ -43,13 +51,14 @@ from pipeline.scoring.means import GRADINGS, TREATMENT
 Array = NDArray[np.float64]
 
 FITTED = ("recall@10", "hit@1", "mrr@100", "ndcg@10")
-"""Measures that models are fitted to, under the headline treatment and both gradings."""
+"""Measures that models are fitted to, under the headline treatment and both gradings; those with a floor are too."""
+FITTABLE = frozenset(map(str, MEASURES))
+"""Measures that have a curve."""
 FEWEST_SIZES = 5
 """Different sizes that a fit needs, so that the smaller ones determine it and two can be held out."""
 BEYOND = 2
 """How many times the largest size a model may speak of."""
 NOT_REACHED = "not reached"
-BELOW = "below it at the smallest size already"
 _STEPS = 40
 _LEAST = 1e-3
 """Values are held this far from 0 and 1 where a first guess takes their logarithm."""
@@ -122,13 +131,13 @@ def fit_curves(
     """
     fits: list[FalloffFit] = []
     summaries: list[FalloffSummary] = []
-    for curve in _curves(asked, curves, seed):
+    floors = floors or {}
+    for curve in _curves(asked, curves, seed, {*FITTED, *floors}):
         found = {name: _fit_row(named, curves, curve, name) for name in MODELS}
         usable = [fit for fit in found.values() if fit.held_out_error is not None]
         best = min(usable, key=lambda fit: fit.held_out_error or 0.0, default=None)
         fits += [fit.model_copy(update={"chosen": fit is best}) for fit in found.values()]
-        floor = (floors or {}).get(curve.name[1])
-        summaries += _summaries(named, curves, curve, best.model if best else None, floor)
+        summaries += _summaries(named, curves, curve, best.model if best else None, floors.get(curve.name[1]))
     return Fitted(FALLOFF_FITS.from_rows(fits), FALLOFF_SUMMARIES.from_rows(summaries))
 
 
@@ -211,15 +220,15 @@ def _line(x: Array, y: Array) -> tuple[Array, Array]:
     return y.mean(axis=1), (y * x).sum(axis=1) / (x**2).sum()
 
 
-def _curves(asked: Asked, curves: Curves, seed: int) -> Iterator[_Curve]:
-    """Yield the curve of each measure that models are fitted to."""
+def _curves(asked: Asked, curves: Curves, seed: int, measures: Container[str] = FITTED) -> Iterator[_Curve]:
+    """Yield the curve of each of the measures, which models are fitted to."""
     orders = curves.entries.shape[0]
     sizes, kept = np.unique(np.sort(curves.entries, axis=0)[(orders - 1) // 2], return_index=True)
     x, steps = np.log2(sizes), sizes.size
     weights = cluster_draws(asked.clusters, seed)
     of_orders = cluster_draws([str(place) for place in range(orders)], seed + 1)
     for column in COLUMNS:
-        if column.treatment != 0 or str(MEASURES[column.measure]) not in FITTED:
+        if column.treatment != 0 or str(MEASURES[column.measure]) not in measures:
             continue
         values = curves.values[..., column.grading, 0, column.measure][:, kept]
         scored = ~np.isnan(values).any(axis=(0, 1))
@@ -281,7 +290,7 @@ def _summaries(
 ) -> Iterator[FalloffSummary]:
     asked: list[tuple[Summary, str]] = [("loss per doubling", ""), ("half size", "")]
     if floor is not None:
-        asked.append(("floor crossing", f"{floor:g}"))
+        asked.append(("floor crossing", str(floor)))
     if best is None:
         for summary, against in asked:
             yield _row(named, curves, curve, summary, against, None, None, curve.why_not or "no model")
@@ -298,7 +307,7 @@ def _summaries(
         crossed = np.where(start < floor, np.nan, _falls_to(model, a, b, np.full(start.size, floor), curve.x))
         reason = BELOW if math.isnan(float(crossed[0])) else NOT_REACHED
         drawn = np.where(np.isnan(crossed[1:]), 2.0 ** curve.x[0], crossed[1:])
-        yield _row(named, curves, curve, "floor crossing", f"{floor:g}", float(crossed[0]), drawn, reason)
+        yield _row(named, curves, curve, "floor crossing", str(floor), float(crossed[0]), drawn, reason)
 
 
 def _falls_to(model: Model, a: Array, b: Array, value: Array, x: Array) -> Array:

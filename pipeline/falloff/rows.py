@@ -18,6 +18,8 @@ Regime = Literal["taps", "entries"]
 ModelName = Literal["log-linear", "logistic", "power"]
 Summary = Literal["loss per doubling", "half size", "floor crossing", "engine crossing"]
 Outlook = Literal["hurts", "helps", "no change shown"]
+BELOW = "below it at the smallest size already"
+"""Why a floor is crossed at no size."""
 
 
 class FalloffPoint(Record):

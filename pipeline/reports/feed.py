@@ -27,7 +27,7 @@ from pipeline.taps.snapshot import TapState
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FEED = Stage("feed", 15)
+FEED = Stage("feed", 16)
 """Version of the published form: tables, page and charts."""
 
 StepSource = Literal["computed", "fetched", "store"]

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
+from pipeline.falloff.rows import BELOW
 from pipeline.reports.charts import ROOM, Bar, Point, bars, falling
 from pipeline.reports.figures import Figure, figure_of
 from pipeline.reports.reading import (
@@ -203,8 +204,12 @@ def _said(
         f"{counted(count_of(first, 'taps'), 'tap')} to {_value(last)} over "
         f"{counted(count_of(last, 'entries'), 'entry')} of {counted(count_of(last, 'taps'), 'tap')}."
     ]
-    mine = [row for row in rows["falloff_summaries"] if _key_of(row) == key and row["metric"] == METRIC]
-    mine.sort(key=lambda row: SUMMARIES.index(text_of(row, "summary")))
+    mine = [
+        row
+        for row in rows["falloff_summaries"]
+        if _key_of(row) == key and (row["metric"] == METRIC or row["summary"] == "floor crossing")
+    ]
+    mine.sort(key=lambda row: (SUMMARIES.index(text_of(row, "summary")), row["metric"] != METRIC, row["metric"]))
     sentences += [_summary(row, count_of(last, "entries")) for row in mine]
     fits = [row for row in rows["falloff_fits"] if _key_of(row) == key and row["metric"] == METRIC]
     sentences += [
@@ -240,16 +245,24 @@ def _summary(row: Row, largest: int) -> str:
         ends = sorted([abs(low), abs(high)]) if low is not None and high is not None and low * high > 0 else None
         said = f"{ends[0]:.3f} to {ends[1]:.3f}" if ends else f"a loss of {_end(low)} to {_end(high)}"
         return f"It {verb} {abs(value):.3f} with every doubling ({said})."
-    what = {
-        "half size": "It is half of what it was at the start",
-        "floor crossing": f"It crosses {against}",
-        "engine crossing": f"It crosses the curve of {against}",
-    }[summary]
+    what = "It is half of what it was at the start"
+    if summary == "engine crossing":
+        what = f"It crosses the curve of {against}"
+    elif summary == "floor crossing":
+        what = f"{text_of(row, 'metric')} falls below its floor of {_floor(against)}"
+        if text_of(row, "reason") == BELOW:
+            return f"{text_of(row, 'metric')} is below its floor of {_floor(against)} at the smallest size already."
     if value is None:
         reached = f"{number_of(row, 'reached'):.0%} of the draws reach it"
         return f"{what}: {text_of(row, 'reason') or 'not reached'}; {reached}."
     beyond = ", more than there are, if the model goes on to hold" if value > largest else ""
     return f"{what} at about {value:,.0f} entries ({_size(low)} to {_size(high)}){beyond}."
+
+
+def _floor(against: str) -> str:
+    """Return a floor with two places, where it has no more."""
+    short = f"{float(against):.2f}"
+    return short if float(short) == float(against) else against
 
 
 def _end(value: float | None) -> str:
@@ -286,11 +299,12 @@ def _left_out(last: Row, headline: float | None) -> list[str]:
 
 def _notes(notes: Sequence[Row], curves: Mapping[_Key, Sequence[Row]]) -> list[str]:
     """Say what is not there, and why; what holds of many orders is said once."""
-    found: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    found: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in notes:
-        found[text_of(row, "golden_set"), text_of(row, "what").partition(",")[0]].append(row)
+        what = text_of(row, "what").partition(",")[0]
+        found[text_of(row, "golden_set"), what, "" if what == "curve" else text_of(row, "engine")].append(row)
     sentences = []
-    for (golden_set, what), rows in sorted(found.items()):
+    for (golden_set, what, _), rows in sorted(found.items()):
         about = "" if rows[0]["engine"] == "*" else f"{text_of(rows[0], 'engine')}: "
         if what == "curve":
             for row in rows:
@@ -300,7 +314,9 @@ def _notes(notes: Sequence[Row], curves: Mapping[_Key, Sequence[Row]]) -> list[s
             first = text_of(rows[0], "reason")
             sentences.append(f"Golden set {golden_set}: {len(rows)} times «{what}» is not drawn: {about}{first}, ...")
         else:
-            sentences.append(f"Golden set {golden_set}: {text_of(rows[0], 'what')}: {text_of(rows[0], 'reason')}.")
+            sentences.append(
+                f"Golden set {golden_set}: {about}{text_of(rows[0], 'what')}: {text_of(rows[0], 'reason')}."
+            )
     more = len(sentences) - MOST_NOTES
     return [*sentences[:MOST_NOTES], *([f"And {more:,} more, in falloff_notes.parquet."] if more > 0 else [])]
 

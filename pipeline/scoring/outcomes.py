@@ -32,6 +32,11 @@ SOURCE_FILTERS: Mapping[str, tuple[Source, ...]] = {
 }
 """Judgments that count, by the name of the filter."""
 NOT_JUDGED = "no class is judged relevant"
+MUST_PASS, SHOULD_RATE = "must_pass", "should_rate"
+CONCEPT_RECALL, INTRUSIONS = f"required_concept_recall@{CUT}", f"irrelevant_concepts@{CUT}"
+VISIBLE = f"visible@{BUDGET}"
+MEASURED = (*map(str, PUBLISHED), MUST_PASS, SHOULD_RATE, CONCEPT_RECALL, VISIBLE)
+"""Names of the measures that lie between 0 and 1, and so can have a floor."""
 
 Signal = Literal["top_score", "gap"]
 SIGNALS: tuple[Signal, ...] = ("top_score", "gap")
@@ -185,11 +190,11 @@ def _outcome_row(run: Run, ranked: Ranked, grades: Grades, threshold: float | No
     held = evaluate(item.assertions, resolved, ranked.hits, not answered)
     found = concepts_of(item, resolved, ranked.hits)
     expected: dict[str, Value] = {
-        "must_pass": held.must_pass,
-        "should_rate": held.should_rate,
-        "required_concept_recall@10": found.required_recall,
-        "irrelevant_concepts@10": float(len(found.irrelevant)) if item.golden_concepts else Undefined(NO_CONCEPT),
-        f"visible@{BUDGET}": _visible(ranked),
+        MUST_PASS: held.must_pass,
+        SHOULD_RATE: held.should_rate,
+        CONCEPT_RECALL: found.required_recall,
+        INTRUSIONS: float(len(found.irrelevant)) if item.golden_concepts else Undefined(NO_CONCEPT),
+        VISIBLE: _visible(ranked),
     }
     return OutcomeRow(
         golden_set=run.golden_set,
