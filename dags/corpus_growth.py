@@ -42,6 +42,12 @@ NAMES = {"type": "array", "items": {"type": "string", "minLength": 1}, "uniqueIt
             None, type=["null", "integer"], minimum=2, maximum=1000, description="Sizes; null: as configured."
         ),
         "seed": Param(0, type="integer", minimum=0, description="First seed of drawn orders, and of the draws."),
+        "statistics": Param(
+            "subset",
+            type="string",
+            enum=["subset", "global"],
+            description="What the weights of words are taken from: each subset, or the whole corpus: global.",
+        ),
         "candidate": Param(
             None,
             type=["null", "string"],

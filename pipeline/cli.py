@@ -22,6 +22,7 @@ from pipeline.duplicates import group as find_group
 from pipeline.errors import BadInput, Fault, Unsound
 from pipeline.explain import explain as find_explanation
 from pipeline.export import export as write_export
+from pipeline.falloff import Statistics
 from pipeline.feedback.queue import State
 from pipeline.forecast import forecast as make_forecast
 from pipeline.importing import import_taps
@@ -361,13 +362,20 @@ def study(
     exclude: Annotated[tuple[str, ...], Parameter(help="Taps that do not join.", negative=())] = (),
     engine: Annotated[tuple[str, ...], Parameter(help="Engines; all that run unless named.", negative=())] = (),
     seed: Annotated[int, Parameter(help="First seed of drawn orders, and seed of the draws of clusters.")] = 0,
+    statistics: Annotated[
+        Statistics,
+        Parameter(
+            help="What the weights of words are taken from: each subset, as an index of it would have them, or in "
+            "every subset the whole corpus: global."
+        ),
+    ] = "subset",
     options: Options = Options(),
 ) -> None:
     """Study how the scores fall as the catalogue grows: curves with bands, published with a page of their own.
 
     Example: assay study --orders 20 --sizes 12 --by random --by harm
     """
-    asked = StudyOptions(by, include, exclude, engine, seed)
+    asked = StudyOptions(by, include, exclude, engine, seed, statistics)
     with _opened(options) as workspace:
         studied = make_study(workspace, asked)
     machine = {

@@ -23,7 +23,7 @@ from pipeline.engines.hybrid import Hybrid
 from pipeline.engines.lexical import IndexedTaps
 from pipeline.engines.okapi import Okapi
 from pipeline.errors import BadInput
-from pipeline.falloff import SHARES, Plan
+from pipeline.falloff import SHARES, Plan, Statistics
 from pipeline.falloff.attribution import CurveOf, Shown, attribute, harm
 from pipeline.falloff.grading import Asked, Curves, ask, measure
 from pipeline.falloff.models import FITTABLE, crossings, fit_curves
@@ -74,8 +74,22 @@ class NoCurve(Exception):
 class Ground:
     """A corpus with its targets, and its engines over it: what all curves of it stand on."""
 
-    def __init__(self, workspace: Workspace, taps: Taps, grouped: Artifact, sets: Sequence[GoldenSet]) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        taps: Taps,
+        grouped: Artifact,
+        sets: Sequence[GoldenSet],
+        statistics: Statistics = "subset",
+    ) -> None:
         """Read the classes of the corpus and find its targets.
+
+        Args:
+            workspace: where indices are kept.
+            taps: the corpus.
+            grouped: its classes.
+            sets: the golden sets; the targets may hang on them.
+            statistics: what the weights of words are taken from in every subset.
 
         Raises:
             NoCurve: it has no target, or none with an entry.
@@ -83,6 +97,7 @@ class Ground:
         self.workspace = workspace
         self.taps = taps
         self.sets = sets
+        self.statistics = statistics
         self.entries = read(workspace, grouped, "entries.parquet")
         self.shown = Shown(self.entries["slug"].to_pylist(), self.entries["class_id"].to_pylist())
         with_role = [tap.name for tap in taps.taps if tap.role == "target"]
@@ -125,13 +140,14 @@ class Ground:
     def _curve_of(self, engine: str, built: Engine, golden: GoldenSet) -> CurveOf:
         class_of = self.corpus.class_of
         queries = self._queries(golden.name)
+        if isinstance(built, Dense) or (self.statistics == "global" and isinstance(built, IndexEngine)):
+            # No subset changes these scores.
+            return lambda places: ScoreCurve(self._scores(engine, golden.name)[list(places)], class_of)
         if isinstance(built, Bm25 | Okapi):
             indexed = self._indexed(engine)
             return lambda places: WordCurve(
                 indexed, built, [queries[place] for place in places], class_of, self.corpus.in_targets
             )
-        if isinstance(built, Dense):
-            return lambda places: ScoreCurve(self._scores(engine, golden.name)[list(places)], class_of)
         if isinstance(built, Hybrid):
             return self._fused(built, golden)
         raise NoCurve(NOT_OURS if engine in self.workspace.settings.packages else RUN_FILE)
@@ -156,7 +172,7 @@ class Ground:
 
     def _score(self, engine: str, golden_set: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
         built = self.workspace.settings.engines[engine]
-        assert isinstance(built, Dense)
+        assert isinstance(built, IndexEngine)
         answers = built.retriever(self._indices(engine)).answer(self._queries(golden_set))
         return ScoreCurve.of(answers, self.corpus.class_of).scores
 
@@ -231,7 +247,7 @@ def draw(
     found: dict[Table, list[pa.Table]] = {table: [] for table in TABLES}
     joining = 0
     try:
-        ground = Ground(workspace, taps, grouped, sets)
+        ground = Ground(workspace, taps, grouped, sets, plan.statistics)
         joining = len(ground.corpus.taps) - len(ground.corpus.targets)
         _measure(ground, golden, plan, found, notes)
     except NoCurve as error:
@@ -276,7 +292,7 @@ def _measure(ground: Ground, golden: GoldenSet, plan: Plan, found: dict[Table, l
         if isinstance(curve_of, NoCurve):
             notes.add("curve", str(curve_of), engine)
             continue
-        named = Named(golden.name, golden.digest, engine)
+        named = Named(golden.name, golden.digest, engine, plan.statistics)
         curves = measure(asked, curve_of(range(len(golden.items))), of_orders)
         measured[engine] = named, curves
         floors = plan.floors.get(engine, {})

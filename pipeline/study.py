@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 from pipeline.config import sources_of
 from pipeline.errors import BadInput, Fault
-from pipeline.falloff import Plan
+from pipeline.falloff import Plan, Statistics
 from pipeline.records import parquet_bytes
 from pipeline.reports.feed import (
     STUDIES,
@@ -62,6 +62,8 @@ class StudyOptions:
     """The engines; all that run unless named."""
     seed: int = 0
     """The first seed of drawn orders, and the seed of the draws of clusters."""
+    statistics: Statistics = "subset"
+    """What engines of words take the weights of words from: each subset, or the whole corpus."""
 
 
 class Studied(NamedTuple):
@@ -112,7 +114,7 @@ def draw(workspace: Workspace, options: StudyOptions, by: By) -> list[Artifact]:
 def _drawn(narrowed: Workspace, options: StudyOptions, by: By, at: Place) -> list[Artifact]:
     config = narrowed.settings.config
     engines = engines_of(narrowed, options)
-    plan = Plan(KINDS[by], config.orders, config.sizes, options.seed, engines, config.floors)
+    plan = Plan(KINDS[by], config.orders, config.sizes, options.seed, engines, options.statistics, floors=config.floors)
     return [falloff(narrowed, at, golden, plan) for golden in at.sets]
 
 
@@ -210,7 +212,7 @@ def _row(workspace: Workspace, narrowed: Workspace, options: StudyOptions, at: P
     config, kept = workspace.settings.config, {tap.name for tap in at.corpus.taps}
     by = _each_once(options.by)
     engines = engines_of(workspace, options)
-    asked: Facts = {"by": [*by], "engines": [*engines], "seed": options.seed}
+    asked: Facts = {"by": [*by], "engines": [*engines], "seed": options.seed, "statistics": options.statistics}
     identity: Facts = {**identity_of(narrowed, at.corpus, at.sets), "study": asked}
     return StudyRow(
         study_id=digest(identity),
@@ -223,6 +225,7 @@ def _row(workspace: Workspace, narrowed: Workspace, options: StudyOptions, at: P
         orders=config.orders,
         sizes=config.sizes,
         seed=options.seed,
+        statistics=options.statistics,
         engines=[*engines],
         golden_sets=[GoldenSetRow(name=each.name, digest=each.digest, items=len(each.items)) for each in at.sets],
         configuration=canonical_json(identity),

@@ -384,6 +384,10 @@ def _rounded(value: float | None) -> str:
 
 def show_study(studied: Studied) -> None:
     """Show what a study says in words, and where it is."""
+    if studied.row.statistics == "global":
+        out.print(
+            "Words weigh in every subset what they weigh in the whole corpus (--statistics global).", markup=False
+        )
     for each in studied.growth.said:
         who = f"{each.golden_set}, {each.engine}, {each.kind}" + ("" if each.label == "ok" else f" ({each.label})")
         out.print(who, markup=False, style="bold")

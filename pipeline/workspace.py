@@ -296,7 +296,7 @@ def nightly_plan(workspace: Workspace) -> Plan:
     """Return what curves a night draws: taps in drawn orders, under every engine that runs."""
     config = workspace.settings.config
     running = tuple(workspace.settings.running)
-    return Plan("random", config.orders, config.sizes, 0, running, config.floors)
+    return Plan("random", config.orders, config.sizes, 0, running, floors=config.floors)
 
 
 def falloff_inputs(
@@ -317,7 +317,7 @@ def falloff_inputs(
         "roles": {tap.name: tap.role for tap in corpus.taps},
         "asked": asked,
         "engines": ranked,
-        "plan": {name: getattr(plan, name) for name in ("kind", "orders", "sizes", "seed")},
+        "plan": {name: getattr(plan, name) for name in ("kind", "orders", "sizes", "seed", "statistics")},
         "floors": {engine: dict(plan.floors[engine]) for engine in plan.engines if engine in plan.floors},
     }
 

@@ -13,9 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from pipeline.cli import main
+from pipeline.config import Overrides, load
+from pipeline.engines.bm25 import Bm25
+from pipeline.engines.okapi import Okapi
 from pipeline.falloff.attribution import taken_by_tap
+from pipeline.falloff.orders import entry_orders, random_orders, sizes_by_factor, subsets
 from tests.conftest import Ended, feed_bytes
 from tests.engines.sentence_models import static_model
+from tests.falloff.stored import stored
 from tests.taps.gitforge import NEVER, Repository
 
 Assay = Callable[..., Ended]
@@ -267,6 +272,41 @@ class TestStudy:
         assert any("the same order as seed 0" in said for said in ended.json["not_drawn"])
         seeds = pq.read_table(Path(ended.json["folder"]) / "falloff.parquet")["seed"].to_pylist()
         assert {*seeds} == {0, None}
+
+    def test_with_global_statistics_every_point_is_that_of_the_scores_of_the_whole_corpus(
+        self, world: World, tmp_path: Path, assay: Assay
+    ) -> None:
+        config = world.project(tmp_path / "p", [ANSWERS, COPIES, OTHERS, EMPTY], ROWS, orders=2, sizes=6)
+        config.write_text(f"{config.read_text()}\n[engines.bm25]\n[engines.bm25-okapi]\n")
+        words = ("study", "--by", "random", "--by", "entries", "--config", config, "--json")
+        ended = assay(*words, "--statistics", "global")
+        assert ended.exit_code == 0, ended.err
+        assert ended.json["statistics"] == "global" and assay(*words).json["study_id"] != ended.json["study_id"]
+        folder = Path(ended.json["folder"])
+        page = (folder / "report.html").read_text()
+        assert "words weigh what they weigh in the whole corpus" in page
+        assert "as the catalogue grows, with the weights of the whole corpus" in page
+        tables = [
+            pq.read_table(path) for path in folder.glob("*.parquet") if path.stem not in ("forecasts", "falloff_notes")
+        ]
+        assert all({*table["statistics"].to_pylist()} == {"global"} for table in tables)
+
+        settings = load(Overrides(config=config), {})
+        of = stored(settings)
+        points = pq.read_table(folder / "falloff.parquet").to_pylist()
+        for kind, drawn in (("random", random_orders), ("entries", entry_orders)):
+            order = drawn(of.corpus, 2).drawn[0]
+            steps = subsets(of.corpus, order, sizes_by_factor(of.corpus, 6).nominal)
+            for step in range(steps.steps):
+                for name in ("bm25", "bm25-okapi"):
+                    ours = {
+                        (row["grading"], row["treatment"], row["metric"]): row["value"]
+                        for row in points
+                        if (row["engine"], row["order_kind"], row["seed"], row["step"]) == (name, kind, 0, step + 1)
+                    }
+                    engine = settings.engines[name]
+                    assert isinstance(engine, Bm25 | Okapi)
+                    assert ours == of.filtered(engine, steps, step)
 
     def test_floors_of_any_measure_are_told_with_the_size_at_which_they_are_crossed(
         self, world: World, tmp_path: Path, assay: Assay

@@ -11,14 +11,17 @@ This module imports nothing heavy, so that an unchanged night need not load anyt
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pipeline.store import Stage
 
 if TYPE_CHECKING:
     from pipeline.falloff.rows import OrderKind
 
-CURVES = Stage("falloff", 2)
+Statistics = Literal["subset", "global"]
+"""What the weights of words are taken from: each subset, as an index of it would have them, or the whole corpus."""
+
+CURVES = Stage("falloff", 3)
 """The curves of a golden set under all engines, in orders of one kind."""
 
 
@@ -38,5 +41,6 @@ class Plan(NamedTuple):
     """The first seed of drawn orders, and the seed of the draws of clusters."""
     engines: tuple[str, ...]
     """Names of the engines, each once, in order."""
+    statistics: Statistics = "subset"
     floors: Mapping[str, Mapping[str, float]] = {}
     """Values of which it is told at what size a curve crosses them, by engine and measure."""

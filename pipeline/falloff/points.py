@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline.falloff import kernel
+from pipeline.falloff import Statistics, kernel
 from pipeline.falloff.grading import ABSENT, MEASURES, TREATMENTS, Asked, Curves
 from pipeline.falloff.orders import Order
 from pipeline.falloff.rows import FALLOFF
@@ -35,6 +35,8 @@ class Named(NamedTuple):
     golden_set: str
     golden_digest: str
     engine: str
+    statistics: Statistics = "subset"
+    """What the weights of words are taken from."""
 
 
 class Column(NamedTuple):
@@ -196,6 +198,7 @@ def _rows(named: Named, asked: Asked, curves: Curves, cells: _Cells, order: Orde
         "engine": _same(named.engine, size),
         "regime": _same(order.regime, size),
         "order_kind": _same(order.kind, size),
+        "statistics": _same(named.statistics, size),
         "seed": pa.nulls(size, pa.int64()) if order.seed is None else np.full(size, order.seed),
         "step": by_step(np.arange(1, steps + 1)),
         "nominal": by_step(curves.nominal),

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from pipeline.falloff import Statistics
 from pipeline.records import Record, Table
 from pipeline.scoring.grade import Grading, Treatment
 from pipeline.scoring.intervals import Label
@@ -32,6 +33,10 @@ class FalloffPoint(Record):
         description="What joins the targets: whole `taps`, or single `entries` drawn uniformly. The two share no axis."
     )
     order_kind: OrderKind = Field(description="In what order they join.")
+    statistics: Statistics = Field(
+        description="What the weights of words are taken from: each `subset`, as an index of it would have them, or "
+        "the whole corpus, `global`."
+    )
     seed: int | None = Field(description="Number of a drawn order; null: over all orders of the kind.")
     step: int = Field(description="Number of the size, from 1.")
     nominal: int = Field(description="The size that was asked for; a point is the smallest prefix of at least so many.")
@@ -76,6 +81,7 @@ class FalloffFit(Record):
     grading: Grading = Field(description="`row` or `name`.")
     treatment: Treatment = Field(description="What became of later mirrors.")
     metric: str = Field(description="Canonical name of the measure.")
+    statistics: Statistics = Field(description="As in `falloff`.")
     model: ModelName = Field(description="The model, in x = log2 of the number of entries.")
     a: float | None = Field(description="log-linear: a + b x; logistic: 1 / (1 + exp(-(a + b x))); power: 2^(a + b x).")
     b: float | None = Field(description="As above.")
@@ -97,6 +103,7 @@ class FalloffSummary(Record):
     grading: Grading = Field(description="`row` or `name`.")
     treatment: Treatment = Field(description="What became of later mirrors.")
     metric: str = Field(description="Canonical name of the measure.")
+    statistics: Statistics = Field(description="As in `falloff`.")
     summary: Summary = Field(description="What the figure is.")
     against: str = Field(description="The floor, or the other engine; empty for the others.")
     value: float | None = Field(
@@ -138,6 +145,7 @@ class Attribution(Record):
         "all orders. The taps of a query add up to 1. Of a class: an equal part of its tap's."
     )
     orders: int = Field(description="Orders that the share is over.")
+    statistics: Statistics = Field(description="As in `falloff`.")
     recovered_without: bool | None = Field(description="Whether the query is found once this tap alone is left out.")
 
 

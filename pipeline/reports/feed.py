@@ -123,6 +123,9 @@ class StudyRow(Record):
     orders: int = Field(description="Orders that are drawn of each drawn kind.")
     sizes: int = Field(description="Sizes that are asked for.")
     seed: int = Field(description="The first seed of drawn orders, and the seed of the draws of clusters.")
+    statistics: str = Field(
+        description="What the weights of words are taken from: each `subset`, or the whole corpus, `global`."
+    )
     engines: list[str] = Field(description="Engines that are measured.")
     golden_sets: list[GoldenSetRow] = Field(description="Golden sets that are measured.")
     configuration: str = Field(description="Options that can change a result, as canonical JSON.")

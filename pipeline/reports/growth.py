@@ -156,10 +156,6 @@ def _curves(falloff: pa.Table) -> dict[_Key, list[Row]]:
     }
 
 
-def _order(key: _Key) -> tuple[object, ...]:
-    return key.golden_set, [*KINDS].index(key.kind), key
-
-
 def _drawn_kinds() -> pa.Array:
     import pyarrow as pa
 
@@ -204,6 +200,8 @@ def _said(
         f"{counted(count_of(first, 'taps'), 'tap')} to {_value(last)} over "
         f"{counted(count_of(last, 'entries'), 'entry')} of {counted(count_of(last, 'taps'), 'tap')}."
     ]
+    if _weighed(points).note:
+        sentences.append(_weighed(points).note)
     mine = [
         row
         for row in rows["falloff_summaries"]
@@ -326,6 +324,26 @@ def _value(row: Row) -> str:
     return NOTHING if value is None else f"{value:.3f}"
 
 
+class _Weighed(NamedTuple):
+    """What is said where words do not weigh what an index of the subset would make of them; else nothing."""
+
+    title: str
+    note: str
+
+    def beside(self, note: str) -> str:
+        """Return what stands beside a chart."""
+        return f"{note} {self.note}".strip()
+
+
+def _weighed(rows: Iterable[Row]) -> _Weighed:
+    if not any(row.get("statistics") == "global" for row in rows):
+        return _Weighed("", "")
+    return _Weighed(
+        ", with the weights of the whole corpus",
+        "Words weigh in each subset what they weigh in the whole corpus: what joins outranks, but changes no weight.",
+    )
+
+
 # --- drawn ------------------------------------------------------------------------------------------------------------
 
 
@@ -352,6 +370,7 @@ def _band_figure(name: str, kind: str, curves: Mapping[_Key, Sequence[Row]]) -> 
             points += [_point(panel, key.engine, row, band) for row in rows]
     panels = [*dict.fromkeys(point.panel for point in points)]
     points.sort(key=lambda point: panels.index(point.panel))
+    weighed = _weighed(row for rows in curves.values() for row in rows)
     regime = (
         "Single entries join, drawn uniformly: another regime than whole taps, and no real catalogue grows so. "
         if kind == "entries"
@@ -359,11 +378,15 @@ def _band_figure(name: str, kind: str, curves: Mapping[_Key, Sequence[Row]]) -> 
     )
     return figure_of(
         name,
-        f"How {METRIC} falls as the catalogue grows" + (", entry by entry" if kind == "entries" else ""),
-        f"{regime}Dots are means over the orders at the median size, graded as pinned; equal steps double the size. "
-        "The curve stands twice, since its two bands answer two questions: what another order of the same catalogue "
-        "would have shown, and what other questions of the same kind. The first has no width at the ends, where every "
-        "order holds the same entries. 2.5th to 97.5th percentile.",
+        f"How {METRIC} falls as the catalogue grows"
+        + (", entry by entry" if kind == "entries" else "")
+        + weighed.title,
+        weighed.beside(
+            f"{regime}Dots are means over the orders at the median size, graded as pinned; equal steps double the "
+            "size. The curve stands twice, since its two bands answer two questions: what another order of the same "
+            "catalogue would have shown, and what other questions of the same kind. The first has no width at the "
+            "ends, where every order holds the same entries. 2.5th to 97.5th percentile."
+        ),
         falling(points, "entries in the catalogue", METRIC, ticks_of([point.x for point in points])),
         _CURVE_HEAD,
         [row for key, rows in curves.items() for row in _curve_rows(key, rows)],
@@ -371,6 +394,7 @@ def _band_figure(name: str, kind: str, curves: Mapping[_Key, Sequence[Row]]) -> 
 
 
 def _grading_figure(curves: Mapping[_Key, Sequence[Row]]) -> Figure:
+    weighed = _weighed(row for rows in curves.values() for row in rows)
     points = [
         _point(key.golden_set, f"{key.engine}, {GRADINGS[key.grading]}", row, None)
         for key, rows in curves.items()
@@ -378,9 +402,11 @@ def _grading_figure(curves: Mapping[_Key, Sequence[Row]]) -> Figure:
     ]
     return figure_of(
         "falloff-gradings",
-        "The same curve, graded by name and as pinned",
-        "The more contents carry a name, the looser is grading by it, and a catalogue that grows gives names to more "
-        "contents. Where the two curves part, a score by name says less and less.",
+        "The same curve, graded by name and as pinned" + weighed.title,
+        weighed.beside(
+            "The more contents carry a name, the looser is grading by it, and a catalogue that grows gives names to "
+            "more contents. Where the two curves part, a score by name says less and less."
+        ),
         falling(points, "entries in the catalogue", METRIC, ticks_of([point.x for point in points])),
         ("golden set", "engine", "graded", "entries", "value", "gap", "judged@10"),
         [
@@ -395,6 +421,7 @@ def _grading_figure(curves: Mapping[_Key, Sequence[Row]]) -> Figure:
 
 
 def _kinds_figure(curves: Mapping[_Key, Sequence[Row]]) -> Figure:
+    weighed = _weighed(row for rows in curves.values() for row in rows)
     points = [
         _point(f"{key.golden_set} · {key.engine}", KINDS[key.kind], row, None)
         for key, rows in sorted(curves.items(), key=lambda one: (one[0].golden_set, one[0].engine))
@@ -402,9 +429,11 @@ def _kinds_figure(curves: Mapping[_Key, Sequence[Row]]) -> Figure:
     ]
     return figure_of(
         "falloff-orders",
-        "The same taps in other orders",
-        "All curves begin and end alike; between, the order decides. The date of a tap is that of its pinned commit. "
-        "The worst confuser is the tap of which most classes outrank the answers in the whole corpus.",
+        "The same taps in other orders" + weighed.title,
+        weighed.beside(
+            "All curves begin and end alike; between, the order decides. The date of a tap is that of its pinned "
+            "commit. The worst confuser is the tap of which most classes outrank the answers in the whole corpus."
+        ),
         falling(points, "entries in the catalogue", METRIC, ticks_of([point.x for point in points])),
         _CURVE_HEAD,
         [row for key, rows in curves.items() for row in _curve_rows(key, rows)],
@@ -412,6 +441,7 @@ def _kinds_figure(curves: Mapping[_Key, Sequence[Row]]) -> Figure:
 
 
 def _taken_figure(taken: Sequence[Row]) -> Figure:
+    weighed = _weighed(taken)
     whole = [row for row in taken if row["class_id"] == "*"]
     of: dict[tuple[str, str, str], list[Row]] = defaultdict(list)
     for row in whole:
@@ -430,12 +460,14 @@ def _taken_figure(taken: Sequence[Row]) -> Figure:
             )
     return figure_of(
         "attribution",
-        "Which tap took how many questions",
-        f"{_lost_in_words(whole, len(several))} answered among the taps that hold the answers, and no more in the "
-        "whole corpus. A tap's part of a question is how often its "
-        f"joining lost it, over {count_of(whole[0], 'orders')} orders; the parts of a question add up to 1. A tap that "
-        "brings back what others took can have a part below 0, which is not drawn."
-        + left_out(len(takers) - len(parts), "attribution"),
+        "Which tap took how many questions" + weighed.title,
+        weighed.beside(
+            f"{_lost_in_words(whole, len(several))} answered among the taps that hold the answers, and no more in the "
+            f"whole corpus. A tap's part of a question is how often its joining lost it, over "
+            f"{count_of(whole[0], 'orders')} orders; the parts of a question add up to 1. A tap that brings back what "
+            "others took can have a part below 0, which is not drawn."
+            + left_out(len(takers) - len(parts), "attribution")
+        ),
         bars(parts, "questions taken") if parts else None,
         ("golden set", "engine", "tap", "questions taken", "which, and its part"),
         [(*key, f"{sums[key]:.2f}", "; ".join(_parts(of[key]))) for key in order[:MOST_LOST]],

@@ -196,7 +196,7 @@ def test_no_model_is_fitted_to_too_few_items_or_sizes(items: int, sizes: int, wh
 def test_nothing_is_said_beyond_twice_the_largest_size_and_nothing_above_one() -> None:
     row = FalloffFit(
         golden_set="s", engine="e", order_kind="random", grading="row", treatment="removed", metric="recall@10",
-        model="log-linear", a=2.0, b=-0.1, error=0.0, held_out_error=0.0, held_out=3, chosen=True,
+        statistics="subset", model="log-linear", a=2.0, b=-0.1, error=0.0, held_out_error=0.0, held_out=3, chosen=True,
         smallest=500, largest=1000, reason=None,
     )  # fmt: skip
     assert predict(row, 2000) == pytest.approx(2 - 0.1 * math.log2(2000))
