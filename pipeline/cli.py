@@ -353,7 +353,8 @@ def study(
         tuple[OrderedBy, ...],
         Parameter(
             help="In what orders the catalogue grows, given once or several times: taps at random, by the date of "
-            "their pinned commit, by size, the worst confuser first; or single entries, which is another regime."
+            "their pinned commit, by size, the worst confuser first; or single entries, which is another regime.",
+            negative=(),
         ),
     ] = ("random",),
     include: Annotated[

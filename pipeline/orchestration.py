@@ -203,7 +203,7 @@ def forecast_candidate(context: Context, night: str) -> str | None:
     if written is None:
         return None
     workspace, _ = _study(context, night)
-    made = forecast.forecast(workspace, str(written))
+    made = forecast.forecast(workspace, str(written), context["params"]["candidate_name"])
     return made.rows[0].forecast_id if made.rows else None
 
 

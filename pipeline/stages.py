@@ -677,10 +677,12 @@ def publish(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Seque
 
         detail = publish_lineage(workspace, before, published.run_id)
     point_to(workspace.store, published.run_id)
-    if forecast_files(workspace.store, corpus.digest):
+    # A run that was there already told what it tells of a corpus without a tap when it was published.
+    told = forecast_files(workspace.store, corpus.digest, without=source == "computed")
+    if told:
         from pipeline.reports.forecasts import record_outcomes
 
-        record_outcomes(workspace.store, corpus.digest)
+        record_outcomes(workspace.store, told)
     workspace.note(FEED, published.run_id[:12], source, time.monotonic() - started, detail)
     workspace.night.came_out(published.run_id)
     return published

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 By = Literal["random", "date", "size", "harm", "entries"]
 """In what order the catalogue grows, as people name it."""
+MOST_SEED = 2**32 - 1
 KINDS: dict[By, OrderKind] = {
     "random": "random",
     "date": "first_seen",
@@ -162,6 +163,10 @@ def narrow(workspace: Workspace, options: StudyOptions) -> Workspace:
         for name in options.exclude
         if name in targets
     ]
+    if not 0 <= options.seed <= MOST_SEED:
+        faults.append(Fault("--seed", f"{options.seed} is no seed", f"give a whole number from 0 to {MOST_SEED}"))
+    if not options.by:
+        faults.append(Fault("--by", "no order is named", f"name one or more of: {', '.join(get_args(By))}"))
     if not workspace.settings.config.orders:
         faults.append(Fault("orders", "0 orders draw no curve", "ask for 1 or more; 20 give a band"))
     if faults:

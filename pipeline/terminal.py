@@ -414,7 +414,7 @@ def show_forecast(made: Forecasted) -> None:
                 *(_figure(value) for value in (row.before, row.after)),
                 _figure(row.change, "+"),
                 f"{_figure(row.low, '+')} to {_figure(row.high, '+')}",
-                row.outlook if row.reason is None else f"{row.outlook}: {row.reason}",
+                ": ".join(said for said in (row.outlook, row.reason) if said),
             ]
             for row in shown
         ],

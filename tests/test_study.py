@@ -137,6 +137,9 @@ def test_a_tap_that_copies_the_wording_of_answers_is_foreseen_to_hurt(admitted: 
     assert row["taken"] == [f"q{at}" for at in range(HURT)]
     assert (row["entries"], row["mirrors"]) == (HURT * 10, 0)
     assert (row["run_after"], row["realised"]) == (None, None)
+    for metric in ("judged@10", "rbp_residual@100"):
+        known = of(admitted.said["rows"], metric)
+        assert (known["outlook"], known["reason"]) == (None, "it says how much is known, not how good it is")
     assert row["outcome"] == "no run of these taps with this one more is published yet"
 
 
@@ -193,6 +196,34 @@ def test_a_candidate_that_cannot_be_measured_is_refused_as_any_tap_is(
     assert not (tmp_path / "p" / "store" / "feed").exists()
 
 
+def test_a_candidate_that_no_name_can_be_made_of_is_to_be_named(
+    world: World, tmp_path: Path, assay: Assay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = world.project(tmp_path / "p", [ANSWERS], ROWS, orders=1)
+    monkeypatch.chdir(world.repositories / "copy")
+    found = assay("forecast", f"../other/texts.git@{world.pins[OTHERS]}", "--config", config, "--json")
+    assert found.json["tap"] == OTHERS
+    odd = world.repositories / "odd+name.git"
+    odd.symlink_to(world.url(OTHERS))
+    ended = assay("forecast", f"{odd}@{world.pins[OTHERS]}", "--config", config)
+    assert ended.exit_code == 2 and ended.err.endswith("say what it would be called: --name owner/repo\n")
+
+
+def test_a_run_without_the_tap_that_comes_last_tells_the_outcome_too(
+    world: World, tmp_path: Path, assay: Assay
+) -> None:
+    config = world.project(tmp_path / "p", [ANSWERS], ROWS, orders=0)
+    listed = (config.parent / "taps.toml").read_text()
+    assay("forecast", world.written(COPIES), "--config", config)
+    (config.parent / "taps.toml").write_text(listed + world.row(COPIES))
+    assay("run", "--config", config)
+    assert "no run of the same taps without it" in of(recorded(config))["outcome"]
+    (config.parent / "taps.toml").write_text(listed)
+    assay("run", "--config", config)
+    row = of(recorded(config))
+    assert row["outcome"] is None and row["realised"] == pytest.approx(-HURT / QUESTIONS)
+
+
 def test_a_password_in_a_url_is_not_repeated(world: World, tmp_path: Path, assay: Assay) -> None:
     config = world.project(tmp_path / "p", [ANSWERS], ROWS)
     ended = assay("forecast", "https://me:secret@example.org/a/b@short", "--config", config)
@@ -231,8 +262,19 @@ class TestStudy:
             (("--include", "no/body"), "no tap of the list is called so"),
             (("--engine", "bm26"), "it is not configured"),
             (("--orders", "0"), "0 orders draw no curve"),
+            (("--empty-by",), "--empty-by"),
+            (("--seed", "-1"), "--seed: -1 is no seed; give a whole number from 0 to 4294967295"),
+            (("--seed", str(2**64)), f"--seed: {2**64} is no seed"),
         ],
-        ids=["target", "unknown tap", "unknown engine", "no order"],
+        ids=[
+            "target",
+            "unknown tap",
+            "unknown engine",
+            "no order",
+            "no kind of order",
+            "seed below 0",
+            "seed too large",
+        ],
     )
     def test_what_cannot_be_studied_is_refused(
         self, world: World, tmp_path: Path, assay: Assay, words: Sequence[str], told: str
@@ -262,6 +304,16 @@ class TestStudy:
     ) -> None:
         rows = [*ROWS, {**question(99, f"{OTHERS}::o1/SKILL.md"), "query": filler(1001, 3)}]
         config = world.project(tmp_path / "p", [ANSWERS, OTHERS], rows, orders=2)
+        ended = assay("study", "--config", config, "--json")
+        assert any("1 question is left out of every point" in said for said in ended.json["said"][0]["sentences"])
+
+    def test_a_question_of_several_right_answers_is_followed_where_one_of_them_is_in_a_target(
+        self, world: World, tmp_path: Path, assay: Assay
+    ) -> None:
+        both = [f"{ANSWERS}::s0/SKILL.md", f"{OTHERS}::o1/SKILL.md"]
+        rows = [{**ROWS[0], "exemplar": both, "match": match, "queryId": match} for match in ("any", "all")]
+        rows[1]["query"] = filler(0, 3)
+        config = world.project(tmp_path / "p", [ANSWERS, OTHERS], [*rows, *ROWS[1:]], orders=2)
         ended = assay("study", "--config", config, "--json")
         assert any("1 question is left out of every point" in said for said in ended.json["said"][0]["sentences"])
 

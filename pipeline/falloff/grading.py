@@ -1,8 +1,8 @@
 """The measures of every query in every subset: the arithmetic of ``pipeline.scoring``, over many rankings at once.
 
-What an item asks for must be among the targets: its exemplars' classes where it is graded on those, its names where it
-is graded by name. An item for which that does not hold is left out of every point and counted, since a curve whose
-items change with its size shows the change of items.
+What an item asks for must be among the targets: the class of an exemplar where any of them is the answer, of all where
+all are asked for, each name where it is graded by name. An item for which that does not hold is left out of every point
+and counted, since a curve whose items change with its size shows the change of items.
 
 What answers a row, and what a decision excludes, is what the whole corpus says. Only how many entries are relevant
 under the treatment ``unmodified`` depends on the subset.
@@ -113,7 +113,8 @@ def ask(resolved: ResolvedSet, slugs: Sequence[str], class_ids: Sequence[str], c
                 slots[number, place, rows] = slot if mode == "name" or one.item.match == "all" else 0
                 present.append(bool(in_targets[rows].any()))
             wanted[number, place] = _wanted(one, mode)
-            why.append(_why_not(one, mode, all(present)))
+            enough = any(present) if mode != "name" and one.item.match == "any" else all(present)
+            why.append(_why_not(one, mode, enough))
             active[number, place] = why[-1] is None
         reasons.append(tuple(why))
     ids, clusters = (tuple(getattr(one.item, name) for one in items) for name in ("query_id", "cluster_id"))

@@ -111,7 +111,9 @@ class FalloffSummary(Record):
     )
     low: float | None = Field(description="2.5th percentile over clusters and orders drawn anew; null: not reached.")
     high: float | None = Field(description="97.5th percentile; null: not reached.")
-    reached: float = Field(description="Share of the draws in which it is reached.")
+    reached: float | None = Field(
+        description="Share of the draws in which the size is reached; null where nothing was drawn, and of a loss."
+    )
     reason: str | None = Field(description="Why the value is null.")
 
 
@@ -162,7 +164,9 @@ class Forecast(Record):
     change: float | None = Field(description="After minus before, over the items that have both.")
     low: float | None = Field(description="2.5th percentile of the change over clusters drawn anew.")
     high: float | None = Field(description="97.5th percentile.")
-    outlook: Outlook = Field(description="What the interval says.")
+    outlook: Outlook | None = Field(
+        description="What the interval says; null of measures that say how much is known, not how good it is."
+    )
     taken: list[str] = Field(description="Items found among the first k without the tap, and not with it.")
     brought: list[str] = Field(description="Items found with it only.")
     entries: int = Field(description="Entries of the tap.")

@@ -434,9 +434,17 @@ def study_folder(store: Store, study_id: str) -> Path:
     return store.feed / f"study={study_id}"
 
 
-def forecast_files(store: Store, corpus: str) -> list[Path]:
-    """Return the forecasts that a run over ``corpus`` tells the outcome of."""
-    return sorted((store.feed / "forecasts").glob(f"{corpus[:16]}.*.parquet"))
+def forecast_files(store: Store, corpus: str, *, without: bool = False) -> list[Path]:
+    """Return the forecasts that a run over ``corpus`` tells the outcome of.
+
+    Args:
+        store: where the feed lies.
+        corpus: digest of the corpus.
+        without: return those too of which it is the corpus without the tap.
+    """
+    folder = store.feed / "forecasts"
+    found = {*folder.glob(f"{corpus[:16]}.*.parquet"), *(folder.glob(f"*.{corpus[:16]}.*.parquet") if without else ())}
+    return sorted(found)
 
 
 def run_id_of(identity: Mapping[str, JsonValue]) -> str:

@@ -138,7 +138,7 @@ def growth(
 
 
 def _curves(falloff: pa.Table) -> dict[_Key, list[Row]]:
-    """Return the points of each curve over all orders, by rising size; of equal sizes the first."""
+    """Return the points of each curve over all orders, by rising size; of equal sizes the last, which is closest."""
     import pyarrow.compute as pc
 
     for column, value in (("metric", METRIC), ("treatment", "removed")):
@@ -149,7 +149,7 @@ def _curves(falloff: pa.Table) -> dict[_Key, list[Row]]:
         key = _Key(*(text_of(row, name) for name in ("golden_set", "engine", "order_kind", "grading")))
         curves[key].append(row)
     return {
-        key: [next(same) for _, same in groupby(sorted(rows, key=_place), key=lambda row: count_of(row, "entries"))]
+        key: [[*same][-1] for _, same in groupby(sorted(rows, key=_place), key=lambda row: count_of(row, "entries"))]
         for key, rows in sorted(
             curves.items(), key=lambda one: (one[0].golden_set, [*KINDS].index(one[0].kind), one[0])
         )
@@ -239,7 +239,9 @@ def _summary(row: Row, largest: int) -> str:
     if summary == "loss per doubling":
         if value is None:
             return f"What a doubling costs is not known: {text_of(row, 'reason')}."
-        verb = "loses" if value >= 0 else "gains"
+        if abs(value) < 0.0005:
+            return f"It neither loses nor gains with a doubling (a loss of {_end(low)} to {_end(high)})."
+        verb = "loses" if value > 0 else "gains"
         ends = sorted([abs(low), abs(high)]) if low is not None and high is not None and low * high > 0 else None
         said = f"{ends[0]:.3f} to {ends[1]:.3f}" if ends else f"a loss of {_end(low)} to {_end(high)}"
         return f"It {verb} {abs(value):.3f} with every doubling ({said})."
@@ -251,8 +253,9 @@ def _summary(row: Row, largest: int) -> str:
         if text_of(row, "reason") == BELOW:
             return f"{text_of(row, 'metric')} is below its floor of {_floor(against)} at the smallest size already."
     if value is None:
-        reached = f"{number_of(row, 'reached'):.0%} of the draws reach it"
-        return f"{what}: {text_of(row, 'reason') or 'not reached'}; {reached}."
+        reached = number_of(row, "reached")
+        draws = "" if reached is None else f"; {reached:.0%} of the draws reach it"
+        return f"{what}: {text_of(row, 'reason') or 'not reached'}{draws}."
     beyond = ", more than there are, if the model goes on to hold" if value > largest else ""
     return f"{what} at about {value:,.0f} entries ({_size(low)} to {_size(high)}){beyond}."
 
@@ -264,7 +267,7 @@ def _floor(against: str) -> str:
 
 
 def _end(value: float | None) -> str:
-    return "not known" if value is None else f"{value:.3f}"
+    return "not known" if value is None else f"{value:.3f}".replace("-0.000", "0.000")
 
 
 def _size(value: float | None) -> str:
@@ -308,7 +311,7 @@ def _notes(notes: Sequence[Row], curves: Mapping[_Key, Sequence[Row]]) -> list[s
             for row in rows:
                 of = "" if row["engine"] == "*" else f" of {text_of(row, 'engine')}"
                 sentences.append(f"Golden set {golden_set}: no curve{of} is drawn: {text_of(row, 'reason')}.")
-        elif len(rows) > 1:
+        elif len({(row["what"], row["reason"]) for row in rows}) > 1:
             first = text_of(rows[0], "reason")
             sentences.append(f"Golden set {golden_set}: {len(rows)} times «{what}» is not drawn: {about}{first}, ...")
         else:
