@@ -24,6 +24,7 @@ from pipeline.engines.lexical import IndexedTaps
 from pipeline.engines.okapi import Okapi
 from pipeline.errors import BadInput
 from pipeline.falloff import SHARES, Plan, Statistics
+from pipeline.falloff.abstaining import Judged, abstention_points, judged
 from pipeline.falloff.attribution import CurveOf, Shown, attribute, harm
 from pipeline.falloff.grading import Asked, Curves, ask, measure
 from pipeline.falloff.models import FITTABLE, crossings, fit_curves
@@ -57,7 +58,7 @@ from pipeline.records import Table
 from pipeline.store import Artifact
 from pipeline.taps.snapshot import read_manifest
 from pipeline.workspace import Corpus as Taps
-from pipeline.workspace import Facts, Files, Workspace, find_snapshot, index_inputs, read
+from pipeline.workspace import Facts, Files, Workspace, find_snapshot, index_inputs, judged_grades, read
 
 if TYPE_CHECKING:
     from pipeline.engines import Engine
@@ -112,7 +113,9 @@ class Ground:
         except BadInput as error:
             raise NoCurve("; ".join(f"{fault.where}: {fault.what}; {fault.todo}" for fault in error.faults)) from error
         self._set = {golden.name: _in_order(golden) for golden in sets}
+        self._resolved = cache(lambda name: resolve_known(self._set[name], self.entries))
         self._asked = cache(self._ask)
+        self._judged = cache(self._judge)
         self._indices = cache(self._read_indices)
         self._indexed = cache(lambda engine: IndexedTaps(self._indices(engine)))
         self._scores = cache(self._score)
@@ -122,7 +125,16 @@ class Ground:
         return self._asked(golden.name)
 
     def _ask(self, golden_set: str) -> Asked:
-        return ask(resolve_known(self._set[golden_set], self.entries), *self.shown, self.corpus)
+        return ask(self._resolved(golden_set), *self.shown, self.corpus)
+
+    def judged(self, golden: GoldenSet) -> Judged:
+        """Return what is known of the items of a set, by id, to say whether they were to be answered."""
+        return self._judged(golden.name)
+
+    def _judge(self, golden_set: str) -> Judged:
+        grades = judged_grades(self.workspace, self.taps, self._resolved(golden_set), self.entries)["all"]
+        items = [one.item for one in self._resolved(golden_set).items]
+        return judged(items, self._asked(golden_set), self.shown.class_ids, grades)
 
     def _queries(self, golden_set: str) -> list[Query]:
         return [Query(item.query_id, item.question) for item in self._set[golden_set].items]
@@ -300,6 +312,7 @@ def _measure(ground: Ground, golden: GoldenSet, plan: Plan, found: dict[Table, l
             notes.add(f"floor of {name}", "it is measured on the whole corpus alone, so no curve crosses it", engine)
         fitted = fit_curves(named, asked, curves, seed=plan.seed, floors=floors)
         found[FALLOFF].append(points(named, asked, curves, plan.seed))
+        found[FALLOFF].append(abstention_points(named, asked, ground.judged(golden), curves, plan.seed))
         found[FALLOFF_FITS].append(fitted.fits)
         found[FALLOFF_SUMMARIES].append(fitted.summaries)
         if plan.kind == "random":

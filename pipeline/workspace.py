@@ -316,6 +316,7 @@ def falloff_inputs(
         "golden": golden.digest,
         "roles": {tap.name: tap.role for tap in corpus.taps},
         "asked": asked,
+        "position": workspace.position,
         "engines": ranked,
         "plan": {name: getattr(plan, name) for name in ("kind", "orders", "sizes", "seed", "statistics")},
         "floors": {engine: dict(plan.floors[engine]) for engine in plan.engines if engine in plan.floors},

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -355,10 +356,22 @@ class TestStudy:
                         (row["grading"], row["treatment"], row["metric"]): row["value"]
                         for row in points
                         if (row["engine"], row["order_kind"], row["seed"], row["step"]) == (name, kind, 0, step + 1)
+                        and row["grading"] != "qrels"
                     }
                     engine = settings.engines[name]
                     assert isinstance(engine, Bm25 | Okapi)
                     assert ours == of.filtered(engine, steps, step)
+
+    def test_engines_of_any_name_are_drawn(self, world: World, tmp_path: Path, assay: Assay) -> None:
+        config = world.project(tmp_path / "p", [ANSWERS, COPIES, OTHERS], ROWS, orders=2, sizes=3)
+        names = ["if", "a.b[0]", "x'y", "<b>&amp;"]
+        engines = "".join(f'[engines.{json.dumps(name)}]\nkind = "metadata"\n' for name in names)
+        config.write_text(f"{config.read_text()}\n{engines}")
+        ended = assay("study", "--config", config, "--json")
+        assert ended.exit_code == 0, ended.err
+        svg = (Path(ended.json["folder"]) / "falloff.svg").read_text()
+        drawn = {text.strip() for text in ElementTree.fromstring(svg).itertext()}
+        assert {*names} <= drawn
 
     def test_floors_of_any_measure_are_told_with_the_size_at_which_they_are_crossed(
         self, world: World, tmp_path: Path, assay: Assay

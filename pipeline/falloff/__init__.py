@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Statistics = Literal["subset", "global"]
 """What the weights of words are taken from: each subset, as an index of it would have them, or the whole corpus."""
 
-CURVES = Stage("falloff", 4)
+CURVES = Stage("falloff", 5)
 """The curves of a golden set under all engines, in orders of one kind."""
 
 

@@ -45,10 +45,13 @@ class FalloffPoint(Record):
     taps: int = Field(
         description="Taps that there are, those without entries included; over all orders, their lower median."
     )
-    grading: Grading = Field(description="`row`: as the row says, the headline; `name`: by name.")
+    grading: Grading = Field(
+        description="`row`: as the row says, the headline; `name`: by name; `qrels`: by judgments, of what abstaining "
+        "is worth."
+    )
     treatment: Treatment = Field(description="What became of later mirrors, as in `metrics`.")
     metric: str = Field(description="Canonical name of the measure.")
-    k: int = Field(description="Cut of the measure.")
+    k: int | None = Field(description="Cut of the measure; null where it has none.")
     value: float | None = Field(description="The mean over items, of each the mean over the orders.")
     reason: str | None = Field(description="Why it is null.")
     n: int = Field(description="Clusters of the items that have a value.")

@@ -103,6 +103,7 @@ def growth(
     tables: Mapping[str, pa.Table],
     questions: Mapping[str, str],
     headline: Mapping[tuple[str, str], float | None],
+    hues: Sequence[str] = (),
     *,
     drawn: bool = True,
 ) -> Growth:
@@ -112,12 +113,14 @@ def growth(
         tables: the tables by name; those that are missing count as empty.
         questions: the text of each question, by the id of its item.
         headline: recall@10 over the whole corpus, by set and engine, where it is known.
+        hues: the engines, each of which has the colour of its place.
         drawn: whether charts are drawn too.
     """
     if "falloff" not in tables:
         return Growth((), ("No curve was drawn: the run was made by an earlier release.",), (), (), 0)
     curves = _curves(tables["falloff"])
     rows = {name: rows_of(tables[name]) for name in TABLES[1:]}
+    abstaining = _abstaining(tables["falloff"])
     drawable = {key: points for key, points in curves.items() if _drawable(points)}
     notes = _notes(rows["falloff_notes"], curves)
     if not curves and not rows["falloff_notes"]:
@@ -126,34 +129,54 @@ def growth(
     lost = _lost(taken, questions)
     return Growth(
         said=tuple(
-            _said(key, points, curves.get(key._replace(grading="name"), []), rows, headline)
+            _said(key, points, curves.get(key._replace(grading="name"), []), rows, headline, abstaining)
             for key, points in curves.items()
             if key.grading == "row"
         ),
         not_drawn=tuple(notes),
-        figures=tuple(_figures(drawable, taken)) if drawn else (),
+        figures=(*_figures(drawable, taken, hues), *_abstaining_figure(abstaining)) if drawn else (),
         lost=tuple(lost[:MOST_LOST]),
         more_lost=max(0, len(lost) - MOST_LOST),
     )
 
 
 def _curves(falloff: pa.Table) -> dict[_Key, list[Row]]:
-    """Return the points of each curve over all orders, by rising size; of equal sizes the last, which is closest."""
+    """Return the points of each curve over all orders, by rising size."""
     import pyarrow.compute as pc
 
     for column, value in (("metric", METRIC), ("treatment", "removed")):
         falloff = falloff.filter(pc.equal(falloff[column], value))
-    drawn = pc.and_(pc.invert(pc.is_null(falloff["seed"])), pc.is_in(falloff["order_kind"], value_set=_drawn_kinds()))
     curves: dict[_Key, list[Row]] = defaultdict(list)
-    for row in rows_of(falloff.filter(pc.invert(drawn))):
-        key = _Key(*(text_of(row, name) for name in ("golden_set", "engine", "order_kind", "grading")))
-        curves[key].append(row)
+    for row in _over_all_orders(falloff):
+        curves[_key_of(row)].append(row)
     return {
-        key: [[*same][-1] for _, same in groupby(sorted(rows, key=_place), key=lambda row: count_of(row, "entries"))]
+        key: _by_size(rows)
         for key, rows in sorted(
             curves.items(), key=lambda one: (one[0].golden_set, [*KINDS].index(one[0].kind), one[0])
         )
     }
+
+
+def _abstaining(falloff: pa.Table) -> dict[_Key, dict[str, list[Row]]]:
+    """Return the points of what abstaining is worth, by measure."""
+    import pyarrow.compute as pc
+
+    found: dict[_Key, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for row in _over_all_orders(falloff.filter(pc.equal(falloff["grading"], "qrels"))):
+        found[_key_of(row)._replace(grading="row")][text_of(row, "metric")].append(row)
+    return {key: {metric: _by_size(rows) for metric, rows in of_key.items()} for key, of_key in sorted(found.items())}
+
+
+def _over_all_orders(falloff: pa.Table) -> list[Row]:
+    import pyarrow.compute as pc
+
+    drawn = pc.and_(pc.invert(pc.is_null(falloff["seed"])), pc.is_in(falloff["order_kind"], value_set=_drawn_kinds()))
+    return rows_of(falloff.filter(pc.invert(drawn)))
+
+
+def _by_size(rows: Iterable[Row]) -> list[Row]:
+    """Return points by rising size; of equal sizes the last, which is closest."""
+    return [[*same][-1] for _, same in groupby(sorted(rows, key=_place), key=lambda row: count_of(row, "entries"))]
 
 
 def _drawn_kinds() -> pa.Array:
@@ -190,6 +213,7 @@ def _said(
     by_name: Sequence[Row],
     rows: Mapping[str, Sequence[Row]],
     headline: Mapping[tuple[str, str], float | None],
+    abstaining: Mapping[_Key, Mapping[str, Sequence[Row]]],
 ) -> Said:
     label = text_of(points[-1], "label")
     if not _drawable(points):
@@ -218,6 +242,7 @@ def _said(
     ]
     if _drawable(by_name):
         sentences.append(_gap(by_name))
+    sentences += _answering(abstaining.get(key, {}))
     sentences += _left_out(last, headline.get((key.golden_set, key.engine)))
     return _of(key, label, sentences)
 
@@ -282,6 +307,37 @@ def _gap(by_name: Sequence[Row]) -> str:
         f"By name it ends at {_value(by_name[-1])}; over the questions that have both, by name minus as pinned is "
         f"{first:+.3f} at the start and {last:+.3f} at the end."
     )
+
+
+def _answering(measures: Mapping[str, Sequence[Row]]) -> Iterable[str]:
+    """Say what answering is worth at both ends, and how often it answers what has no answer."""
+    if not measures:
+        return
+    if not _drawable(measures["truthfulness"]):
+        least = min(measures["truthfulness"], key=lambda row: count_of(row, "n"))
+        yield (
+            f"What answering is worth is not drawn: {counted(count_of(least, 'n'), 'independent first answer')} "
+            f"{'is' if least['n'] == 1 else 'are'} judged, and fewer than 20 support no curve."
+        )
+    else:
+        yield (
+            f"With a threshold fitted at each size truthfulness goes {_from_to(measures['truthfulness'])}; always "
+            f"answering, {_from_to(measures['truthfulness_always_answer'])}; always abstaining is 0 throughout."
+        )
+    rate = measures["false_answer_rate"]
+    if rate[-1]["value"] is None:
+        yield f"How often it answers what has no answer is not known: {text_of(rate[-1], 'reason')}."
+    else:
+        weak = f", {rate[-1]['label']}" if rate[-1]["label"] != "ok" else ""
+        yield (
+            f"The share of questions without an answer that it answers goes {_from_to(rate)} "
+            f"(n {rate[-1]['n']}{weak}); "
+            f"that of answerable ones it abstains from {_from_to(measures['false_abstention_rate'])}."
+        )
+
+
+def _from_to(rows: Sequence[Row]) -> str:
+    return f"from {_value(rows[0])} to {_value(rows[-1])}"
 
 
 def _left_out(last: Row, headline: float | None) -> list[str]:
@@ -350,13 +406,14 @@ def _weighed(rows: Iterable[Row]) -> _Weighed:
 # --- drawn ------------------------------------------------------------------------------------------------------------
 
 
-def _figures(curves: Mapping[_Key, Sequence[Row]], taken: Sequence[Row]) -> Iterable[Figure]:
+def _figures(curves: Mapping[_Key, Sequence[Row]], taken: Sequence[Row], hues: Sequence[str]) -> Iterable[Figure]:
     drawn = {kind: {key: rows for key, rows in curves.items() if key.kind == kind} for kind in KINDS}
     for kind, name in (("random", "falloff"), ("entries", "falloff-entries")):
         if drawn[kind]:
-            yield _band_figure(name, kind, {key: rows for key, rows in drawn[kind].items() if key.grading == "row"})
+            as_pinned = {key: rows for key, rows in drawn[kind].items() if key.grading == "row"}
+            yield _band_figure(name, kind, as_pinned, hues)
     if drawn["random"]:
-        yield _grading_figure(drawn["random"])
+        yield _grading_figure(drawn["random"], hues)
     others = {key: rows for key, rows in curves.items() if key.kind not in ("entries",) and key.grading == "row"}
     if len({key.kind for key in others}) > 1:
         yield _kinds_figure(others)
@@ -364,7 +421,7 @@ def _figures(curves: Mapping[_Key, Sequence[Row]], taken: Sequence[Row]) -> Iter
         yield _taken_figure(taken)
 
 
-def _band_figure(name: str, kind: str, curves: Mapping[_Key, Sequence[Row]]) -> Figure:
+def _band_figure(name: str, kind: str, curves: Mapping[_Key, Sequence[Row]], hues: Sequence[str]) -> Figure:
     several = len({key.golden_set for key in curves}) > 1
     points = []
     for key, rows in curves.items():
@@ -390,16 +447,18 @@ def _band_figure(name: str, kind: str, curves: Mapping[_Key, Sequence[Row]]) -> 
             "catalogue would have shown, and what other questions of the same kind. The first has no width at the "
             "ends, where every order holds the same entries. 2.5th to 97.5th percentile."
         ),
-        falling(points, "entries in the catalogue", METRIC, ticks_of([point.x for point in points])),
+        falling(points, "entries in the catalogue", METRIC, ticks_of([point.x for point in points]), hues),
         _CURVE_HEAD,
         [row for key, rows in curves.items() for row in _curve_rows(key, rows)],
     )
 
 
-def _grading_figure(curves: Mapping[_Key, Sequence[Row]]) -> Figure:
+def _grading_figure(curves: Mapping[_Key, Sequence[Row]], hues: Sequence[str]) -> Figure:
     weighed = _weighed(row for rows in curves.values() for row in rows)
     points = [
-        _point(key.golden_set, f"{key.engine}, {GRADINGS[key.grading]}", row, None)
+        _point(key.golden_set, f"{key.engine}, {GRADINGS[key.grading]}", row, None)._replace(
+            hue=key.engine, hollow=key.grading == "name"
+        )
         for key, rows in curves.items()
         for row in rows
     ]
@@ -408,9 +467,10 @@ def _grading_figure(curves: Mapping[_Key, Sequence[Row]]) -> Figure:
         "The same curve, graded by name and as pinned" + weighed.title,
         weighed.beside(
             "The more contents carry a name, the looser is grading by it, and a catalogue that grows gives names to "
-            "more contents. Where the two curves part, a score by name says less and less."
+            "more contents. Where the two curves part, a score by name says less and less. Lines and dots are full as "
+            "pinned, dashed and hollow by name."
         ),
-        falling(points, "entries in the catalogue", METRIC, ticks_of([point.x for point in points])),
+        falling(points, "entries in the catalogue", METRIC, ticks_of([point.x for point in points]), hues),
         ("golden set", "engine", "graded", "entries", "value", "gap", "judged@10"),
         [
             (
@@ -437,10 +497,65 @@ def _kinds_figure(curves: Mapping[_Key, Sequence[Row]]) -> Figure:
             "All curves begin and end alike; between, the order decides. The date of a tap is that of its pinned "
             "commit. The worst confuser is the tap of which most classes outrank the answers in the whole corpus."
         ),
-        falling(points, "entries in the catalogue", METRIC, ticks_of([point.x for point in points])),
+        falling(points, "entries in the catalogue", METRIC, ticks_of([point.x for point in points]), [*KINDS.values()]),
         _CURVE_HEAD,
         [row for key, rows in curves.items() for row in _curve_rows(key, rows)],
     )
+
+
+ANSWERING = {"truthfulness": "threshold fitted at each size", "truthfulness_always_answer": "always answering"}
+"""What is drawn of abstaining, and how the chart calls it."""
+
+
+def _abstaining_figure(abstaining: Mapping[_Key, Mapping[str, Sequence[Row]]]) -> Iterable[Figure]:
+    """Draw what answering is worth over drawn orders of taps, where enough answers are judged."""
+    drawn = {
+        key: measures
+        for key, measures in abstaining.items()
+        if key.kind == "random" and all(_drawable(measures[metric]) for metric in ANSWERING)
+    }
+    if not drawn:
+        return
+    weighed = _weighed(row for measures in drawn.values() for row in measures["truthfulness"])
+    points = [
+        _point(f"{key.golden_set} · {key.engine}", called, row, "query", metric)
+        for key, measures in drawn.items()
+        for metric, called in ANSWERING.items()
+        for row in measures[metric]
+    ]
+    yield figure_of(
+        "falloff-abstaining",
+        "What answering is worth as the catalogue grows" + weighed.title,
+        weighed.beside(
+            "Truthfulness counts 1 for a first class judged 3, 0.5 for one judged 2, -1 for a worse one and for any "
+            "answer to what has none, 0 for abstaining, and leaves out what nobody judged: always abstaining is the "
+            "line at 0. The threshold on the score is fitted anew at each size, on the questions of the split tuning "
+            "alone. Bands are over other questions of the same kind; the table has the error rates and AUROC, and "
+            "falloff.parquet the bands over orders too."
+        ),
+        falling(
+            points,
+            "entries in the catalogue",
+            "truthfulness",
+            ticks_of([point.x for point in points]),
+            [*ANSWERING.values()],
+            least=-1,
+        ),
+        ("golden set", "engine", "entries", "measure", "value", "over orders", "over questions", "n", "label"),
+        [
+            (
+                *(key.golden_set, key.engine, f"{count_of(row, 'entries'):,}", metric.replace("_", " "), _value(row)),
+                *(_ends(row, band) for band in BANDS),
+                *(str(row["n"]), text_of(row, "label")),
+            )
+            for key, measures in drawn.items()
+            for metric in SHOWN_OF_ABSTAINING
+            for row in measures[metric]
+        ],
+    )
+
+
+SHOWN_OF_ABSTAINING = (*ANSWERING, "false_answer_rate", "false_abstention_rate", "auroc")
 
 
 def _taken_figure(taken: Sequence[Row]) -> Figure:
@@ -523,13 +638,13 @@ def _first(row: Row | None) -> str:
     return "" if row is None else f"{text_of(row, 'slug')} at rank {count_of(row, 'rank')}"
 
 
-def _point(panel: str, series: str, row: Row, band: str | None) -> Point:
+def _point(panel: str, series: str, row: Row, band: str | None, metric: str = METRIC) -> Point:
     value = number_of(row, "value")
     assert value is not None
     low, high = (None, None) if band is None else (number_of(row, f"{band}_{end}") for end in ("low", "high"))
     spread = "" if low is None or high is None else f", {between(f'{low:.3f}', f'{high:.3f}')}"
     entries = count_of(row, "entries")
-    tip = f"{series}: {METRIC} {value:.3f}{spread} over {counted(entries, 'entry')}, n {row['n']}"
+    tip = f"{series}: {metric} {value:.3f}{spread} over {counted(entries, 'entry')}, n {row['n']}"
     return Point(panel, series, max(entries, 1), value, low, high, tip)
 
 

@@ -18,7 +18,7 @@ from pydantic import JsonValue
 from pipeline.reports.charts import brief, visible
 from pipeline.reports.duplication import Duplication, first_of_each_side
 from pipeline.reports.feed import NearDuplicateFacts, StudyRow
-from pipeline.reports.figures import Figure, figures
+from pipeline.reports.figures import Figure, engines_of, figures
 from pipeline.reports.grading import trust
 from pipeline.reports.growth import Growth, growth
 from pipeline.reports.reading import (
@@ -172,12 +172,12 @@ def curve_images(figures: Sequence[Figure]) -> dict[str, bytes]:
 def _growth(feed: Feed, tables: Mapping[str, pa.Table]) -> Growth:
     questions = {text_of(item, "query_id"): text_of(item, "question") for item in feed.items}
     headline = {pair: number_of(feed.metric(*pair, "row", "recall@10"), "value") for pair in feed.evaluated}
-    return growth(tables, questions, headline)
+    return growth(tables, questions, headline, engines_of(feed))
 
 
 def render_study(study: StudyRow, tables: Mapping[str, pa.Table], questions: Mapping[str, str]) -> Page:
     """Make the page of a corpus-growth study from its tables. The same tables give the same bytes."""
-    fallen = growth(tables, questions, {})
+    fallen = growth(tables, questions, {}, study.engines)
     html = _template("study.html.j2").render(
         study=study,
         short=study.study_id[:12],

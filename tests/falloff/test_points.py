@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from pipeline.errors import BadInput
-from pipeline.falloff.grading import ABSENT, MEASURES, TREATMENTS, Asked, Curves
+from pipeline.falloff.grading import ABSENT, MEASURES, TREATMENTS, Asked, Curves, Firsts
 from pipeline.falloff.models import MODELS, Fitted, _crossing, crossings, fit, fit_curves, predict
 from pipeline.falloff.orders import Order
 from pipeline.falloff.points import COLUMNS, Named, cluster_draws, mean_over_orders, points
@@ -60,6 +60,7 @@ def curves(
         same // 100,
         np.broadcast_to(values[..., None, None, None], shape).copy(),
         np.zeros(shape[:-1], np.int32),
+        Firsts(*np.full((3, *shape[:3]), np.nan)),
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.config import Overrides, load
+from pipeline.reports.charts import PALETTE
 from pipeline.reports.feed import published_runs, read_run
 from pipeline.reports.growth import TABLES, Growth, growth
 
@@ -26,3 +27,24 @@ def test_a_curve_ends_where_the_corpus_does_and_its_band_over_orders_has_no_widt
     (figure,) = [figure for figure in embedded.figures if figure.name == "falloff"]
     last = dict(zip(figure.head, figure.rows[-1], strict=True))
     assert (last["entries"], last["recall@10"], last["over orders"]) == ("229", "0.707", "0.707")
+
+
+def test_what_answering_is_worth_is_told_at_both_ends_and_drawn(embedded: Growth) -> None:
+    (said,) = embedded.said
+    told = " ".join(said.sentences)
+    assert (
+        "truthfulness goes from 0.394 to 0.375; always answering, from 0.394 to 0.375; always abstaining is 0" in told
+    )
+    assert "goes from 1.000 to 1.000 (n 10, insufficient items)" in told
+    (figure,) = [figure for figure in embedded.figures if figure.name == "falloff-abstaining"]
+    assert {row[3] for row in figure.rows} >= {"truthfulness", "false answer rate", "auroc"}
+
+
+def test_an_engine_has_the_colour_of_its_place_among_all(examples: Path, finished: Path) -> None:
+    store = load(Overrides(config=examples / "config" / "assay.toml", store=finished), {}).store
+    (run,) = published_runs(store)
+    drawn = growth(read_run(store, run, TABLES), {}, {}, ["a", "b", "bm25"]).figures
+    for figure in drawn:
+        if figure.name in ("falloff", "falloff-gradings"):
+            assert figure.drawing is not None and PALETTE[2] in figure.drawing.wide
+            assert PALETTE[0] not in figure.drawing.wide

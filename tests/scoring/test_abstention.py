@@ -70,6 +70,19 @@ def test_always_abstaining_scores_nothing(points: list[Point]) -> None:
     assert policy.coverage == 0
 
 
+@given(POINTS, st.none() | st.sampled_from([0.0, 0.05, 0.5]))
+def test_the_fitted_threshold_is_the_best_of_all_that_are_tried(points: list[Point], most: float | None) -> None:
+    best, unavoidable = None, at_threshold(points, -math.inf).false_abstention_rate or 0.0
+    for threshold in [*sorted({point.signal for point in points if point.signal is not None}), math.inf]:
+        policy = at_threshold(points, threshold)
+        value, abstained = policy.truthfulness.value, policy.false_abstention_rate or 0.0
+        allowed = most is None or abstained <= max(most, unavoidable)
+        if value is not None and allowed and (best is None or value > best[0]):
+            best = (value, threshold)
+    nothing = all(point.signal is None for point in points)
+    assert fit(points, most) == (None if best is None or nothing else best[1])
+
+
 @given(POINTS)
 def test_the_fitted_threshold_is_at_least_as_truthful_as_answering_always(points: list[Point]) -> None:
     threshold = fit(points)
