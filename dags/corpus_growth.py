@@ -44,6 +44,14 @@ NAMES = {"type": "array", "items": {"type": "string", "minLength": 1}, "uniqueIt
         "seed": Param(
             0, type="integer", minimum=0, maximum=2**32 - 1, description="First seed of drawn orders, and of the draws."
         ),
+        "step": Param(0, type="integer", minimum=0, description="Entries between two sizes; 0: by number or list."),
+        "at": Param(
+            [],
+            type="array",
+            items={"type": "integer", "minimum": 1},
+            uniqueItems=True,
+            description="The sizes themselves; empty: by number or step.",
+        ),
         "statistics": Param(
             "subset",
             type="string",

@@ -363,6 +363,11 @@ def study(
     exclude: Annotated[tuple[str, ...], Parameter(help="Taps that do not join.", negative=())] = (),
     engine: Annotated[tuple[str, ...], Parameter(help="Engines; all that run unless named.", negative=())] = (),
     seed: Annotated[int, Parameter(help="First seed of drawn orders, and seed of the draws of clusters.")] = 0,
+    step: Annotated[int, Parameter(help="Entries between two sizes, in place of --sizes.")] = 0,
+    at: Annotated[
+        tuple[int, ...],
+        Parameter(help="A size, in place of --sizes; may be given several times. The ends are added.", negative=()),
+    ] = (),
     statistics: Annotated[
         Statistics,
         Parameter(
@@ -376,7 +381,7 @@ def study(
 
     Example: assay study --orders 20 --sizes 12 --by random --by harm
     """
-    asked = StudyOptions(by, include, exclude, engine, seed, statistics)
+    asked = StudyOptions(by, include, exclude, engine, seed, step, at, statistics)
     with _opened(options) as workspace:
         studied = make_study(workspace, asked)
     machine = {

@@ -73,7 +73,8 @@ def forecast(workspace: Workspace, written: str, name: str | None = None) -> For
         raise BadInput([Fault("forecast", str(error), "see docs/falloff.md")]) from error
     before = corpus_digest(listed.taps)
     rows: list[ForecastRow] = []
-    not_made: list[str] = []
+    not_run = widened.settings.not_run.items()
+    not_made = [f"{engine}: no forecast: it is not run: {reason}" for engine, reason in not_run]
     for golden in sets:
         for engine, curve_of in ground.curves(running, golden):
             if isinstance(curve_of, NoCurve):

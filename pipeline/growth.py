@@ -23,7 +23,7 @@ from pipeline.engines.hybrid import Hybrid
 from pipeline.engines.lexical import IndexedTaps
 from pipeline.engines.okapi import Okapi
 from pipeline.errors import BadInput
-from pipeline.falloff import SHARES, Plan, Statistics
+from pipeline.falloff import SHARES, Plan, Statistics, bound
 from pipeline.falloff.abstaining import Judged, abstention_points, judged
 from pipeline.falloff.attribution import CurveOf, Shown, attribute, harm
 from pipeline.falloff.grading import Asked, Curves, ask, measure
@@ -33,6 +33,7 @@ from pipeline.falloff.orders import (
     Corpus,
     Order,
     Orders,
+    Sizes,
     corpus_of,
     entry_orders,
     order_by_date,
@@ -40,6 +41,8 @@ from pipeline.falloff.orders import (
     order_by_size,
     random_orders,
     sizes_by_factor,
+    sizes_by_list,
+    sizes_by_step,
     subsets,
     targets_of,
 )
@@ -101,24 +104,30 @@ class Ground:
         self.statistics = statistics
         self.entries = read(workspace, grouped, "entries.parquet")
         self.shown = Shown(self.entries["slug"].to_pylist(), self.entries["class_id"].to_pylist())
-        with_role = [tap.name for tap in taps.taps if tap.role == "target"]
-        exemplars = [exemplar for golden in sets for item in golden.items for exemplar in item.exemplar]
+        self._set = {golden.name: _in_order(golden) for golden in sets}
+        self._resolved = cache(lambda name: resolve_known(self._set[name], self.entries))
         try:
             self.corpus: Corpus = corpus_of(
                 [tap.name for tap in taps.taps],
                 self.entries["tap"].to_pylist(),
                 self.shown.class_ids,
-                targets_of(with_role, exemplars),
+                self._targets(),
             )
         except BadInput as error:
             raise NoCurve("; ".join(f"{fault.where}: {fault.what}; {fault.todo}" for fault in error.faults)) from error
-        self._set = {golden.name: _in_order(golden) for golden in sets}
-        self._resolved = cache(lambda name: resolve_known(self._set[name], self.entries))
         self._asked = cache(self._ask)
         self._judged = cache(self._judge)
         self._indices = cache(self._read_indices)
         self._indexed = cache(lambda engine: IndexedTaps(self._indices(engine)))
         self._scores = cache(self._score)
+
+    def _targets(self) -> frozenset[str]:
+        """Return the targets: the taps that the list calls so; where it calls none so, those that hold an exemplar."""
+        with_role = targets_of((tap.name for tap in self.taps.taps if tap.role == "target"), ())
+        if with_role:
+            return with_role
+        resolved = [one for golden in self.sets for one in self._resolved(golden.name).items if one.item.exemplar]
+        return frozenset(tap for one in resolved for tap in one.taps)
 
     def asked(self, golden: GoldenSet) -> Asked:
         """Return a set over the corpus, its items by id."""
@@ -254,8 +263,11 @@ def draw(
 
     Raises:
         MissingArtifact: a tap has not been indexed yet.
+        BadInput: there are more orders, sizes and items than fit into memory.
     """
     notes = _Notes(golden.name, plan)
+    for engine, reason in plan.not_run.items():
+        notes.add("curve", f"it is not run: {reason}", engine)
     found: dict[Table, list[pa.Table]] = {table: [] for table in TABLES}
     joining = 0
     try:
@@ -296,7 +308,11 @@ def _measure(ground: Ground, golden: GoldenSet, plan: Plan, found: dict[Table, l
             notes.add(f"tap {tap}", "it has no entry, so no curve shows it joining")
     if not orders.drawn:
         return
-    nominal = sizes_by_factor(ground.corpus, plan.sizes).nominal
+    sizes = _sizes(ground.corpus, plan)
+    for each in sizes.left_out:
+        notes.add(each.what, each.reason)
+    nominal = sizes.nominal
+    bound(len(orders.drawn), len(nominal), len(golden.items))
     of_orders = [subsets(ground.corpus, order, nominal) for order in orders.drawn]
     asked = ground.asked(golden)
     measured: dict[str, tuple[Named, Curves]] = {}
@@ -319,6 +335,12 @@ def _measure(ground: Ground, golden: GoldenSet, plan: Plan, found: dict[Table, l
             found[ATTRIBUTION].append(_attributed(ground, named, asked, curve_of, orders.drawn[:SHARES]))
     for (one, of_one), (other, of_other) in combinations(measured.values(), 2):
         found[FALLOFF_SUMMARIES].append(crossings(one, other, asked, (of_one, of_other), seed=plan.seed))
+
+
+def _sizes(corpus: Corpus, plan: Plan) -> Sizes:
+    if plan.at:
+        return sizes_by_list(corpus, plan.at)
+    return sizes_by_step(corpus, plan.step) if plan.step else sizes_by_factor(corpus, plan.sizes)
 
 
 def _attributed(ground: Ground, named: Named, asked: Asked, curve_of: CurveOf, orders: Sequence[Order]) -> pa.Table:

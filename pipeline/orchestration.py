@@ -224,7 +224,13 @@ def _study(context: Context, night: str) -> tuple[Workspace, study.StudyOptions]
         sizes=params["sizes"],
     )
     chosen = {name: tuple(params[name]) for name in ("by", "include", "exclude", "engines")}
-    return workspace, study.StudyOptions(**chosen, seed=params["seed"], statistics=params["statistics"])
+    return workspace, study.StudyOptions(
+        **chosen,
+        seed=params["seed"],
+        step=params["step"],
+        at=tuple(params["at"]),
+        statistics=params["statistics"],
+    )
 
 
 def _bare_workspace(context: Context, night: str, **more: Any) -> Workspace:

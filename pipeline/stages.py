@@ -35,7 +35,7 @@ from pipeline.engines import (
     UpdatingEngine,
 )
 from pipeline.errors import BadInput, Fault, Unsound
-from pipeline.falloff import CURVES, Plan
+from pipeline.falloff import CURVES, Plan, bound
 from pipeline.golden.concepts import CONCEPTS
 from pipeline.golden.items import RESOLVE, GoldenSet
 from pipeline.records import Record
@@ -787,9 +787,15 @@ def check_inputs(workspace: Workspace) -> TapList:
     of_entries += settings.engine_faults(None if of_entries else asked_ids(workspace), proven_engines(workspace))
     faults = [*faults_in(settings.tap_list), *of_entries, *([LOOKED_UP_LATER] if of_entries else [])]
     faults += [*faults_in(settings.concepts), *faults_in(settings.cluster_decisions)]
+    faults += [] if of_entries else faults_in(partial(_bound_curves, workspace))
     if faults:
         raise BadInput(faults)
     return settings.tap_list()
+
+
+def _bound_curves(workspace: Workspace) -> None:
+    config, sets = workspace.settings.config, workspace.golden_sets()
+    bound(config.orders, config.sizes, max((len(golden.items) for golden in sets), default=0))
 
 
 def read_tap(workspace: Workspace, tap: Tap) -> TapState:

@@ -63,6 +63,10 @@ class StudyOptions:
     """The engines; all that run unless named."""
     seed: int = 0
     """The first seed of drawn orders, and the seed of the draws of clusters."""
+    step: int = 0
+    """Entries between two sizes, in place of a number of sizes."""
+    at: tuple[int, ...] = ()
+    """The sizes themselves, in place of a number of them."""
     statistics: Statistics = "subset"
     """What engines of words take the weights of words from: each subset, or the whole corpus."""
 
@@ -115,7 +119,18 @@ def draw(workspace: Workspace, options: StudyOptions, by: By) -> list[Artifact]:
 def _drawn(narrowed: Workspace, options: StudyOptions, by: By, at: Place) -> list[Artifact]:
     config = narrowed.settings.config
     engines = engines_of(narrowed, options)
-    plan = Plan(KINDS[by], config.orders, config.sizes, options.seed, engines, options.statistics, floors=config.floors)
+    plan = Plan(
+        KINDS[by],
+        config.orders,
+        config.sizes,
+        options.seed,
+        engines,
+        options.statistics,
+        config.floors,
+        options.step,
+        tuple(sorted(set(options.at))),
+        {} if options.engines else narrowed.settings.not_run,
+    )
     return [falloff(narrowed, at, golden, plan) for golden in at.sets]
 
 
@@ -163,6 +178,20 @@ def narrow(workspace: Workspace, options: StudyOptions) -> Workspace:
         for name in options.exclude
         if name in targets
     ]
+    faults += [
+        Fault(f"--include {name}", "it is excluded as well", "name it once")
+        for name in options.include
+        if name in options.exclude
+    ]
+    faults += [
+        Fault(f"--include {name}", "it is a target, which every subset holds", "name the taps that are to join")
+        for name in options.include
+        if name in targets
+    ]
+    if options.step < 0 or (options.step and options.at):
+        what = "is below 0" if options.step < 0 else "and --at are two ways to say at what sizes"
+        faults.append(Fault(f"--step {options.step}", what, "give one of them, of 1 or more entries"))
+    faults += [Fault(f"--at {size}", "is no size", "give 1 or more entries") for size in options.at if size < 1]
     if not 0 <= options.seed <= MOST_SEED:
         faults.append(Fault("--seed", f"{options.seed} is no seed", f"give a whole number from 0 to {MOST_SEED}"))
     if not options.by:
@@ -218,18 +247,23 @@ def _row(workspace: Workspace, narrowed: Workspace, options: StudyOptions, at: P
     by = _each_once(options.by)
     engines = engines_of(workspace, options)
     asked: Facts = {"by": [*by], "engines": [*engines], "seed": options.seed, "statistics": options.statistics}
-    identity: Facts = {**identity_of(narrowed, at.corpus, at.sets), "study": asked}
+    asked |= {"step": options.step, "at": [*sorted(set(options.at))]}
+    # What is left out changes no curve, and is told: two studies that tell of other taps are two.
+    left_out = [tap.name for tap in workspace.settings.tap_list().taps if tap.name not in kept]
+    identity: Facts = {**identity_of(narrowed, at.corpus, at.sets), "study": {**asked, "left_out": [*left_out]}}
     return StudyRow(
         study_id=digest(identity),
         corpus=at.corpus.digest,
         taps=len(at.corpus.taps),
         entries=int(str(at.grouped.facts["entries"])),
         classes=int(str(at.grouped.facts["classes"])),
-        left_out=[tap.name for tap in workspace.settings.tap_list().taps if tap.name not in kept],
+        left_out=left_out,
         by=[*by],
         orders=config.orders,
         sizes=config.sizes,
         seed=options.seed,
+        step=options.step,
+        at=sorted(set(options.at)),
         statistics=options.statistics,
         engines=[*engines],
         golden_sets=[GoldenSetRow(name=each.name, digest=each.digest, items=len(each.items)) for each in at.sets],

@@ -296,7 +296,8 @@ def nightly_plan(workspace: Workspace) -> Plan:
     """Return what curves a night draws: taps in drawn orders, under every engine that runs."""
     config = workspace.settings.config
     running = tuple(workspace.settings.running)
-    return Plan("random", config.orders, config.sizes, 0, running, floors=config.floors)
+    not_run = workspace.settings.not_run
+    return Plan("random", config.orders, config.sizes, 0, running, floors=config.floors, not_run=not_run)
 
 
 def falloff_inputs(
@@ -318,7 +319,8 @@ def falloff_inputs(
         "asked": asked,
         "position": workspace.position,
         "engines": ranked,
-        "plan": {name: getattr(plan, name) for name in ("kind", "orders", "sizes", "seed", "statistics")},
+        "plan": {name: getattr(plan, name) for name in ("kind", "orders", "sizes", "seed", "statistics", "step")}
+        | {"at": [*plan.at], "not_run": dict(plan.not_run)},
         "floors": {engine: dict(plan.floors[engine]) for engine in plan.engines if engine in plan.floors},
     }
 

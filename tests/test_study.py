@@ -264,6 +264,11 @@ class TestStudy:
             (("--engine", "bm26"), "it is not configured"),
             (("--orders", "0"), "0 orders draw no curve"),
             (("--empty-by",), "--empty-by"),
+            (("--include", OTHERS, "--exclude", OTHERS), f"--include {OTHERS}: it is excluded as well"),
+            (("--include", ANSWERS), f"--include {ANSWERS}: it is a target, which every subset holds"),
+            (("--step", "5", "--at", "30"), "--step 5: and --at are two ways to say at what sizes"),
+            (("--at", "0"), "--at 0: is no size"),
+            (("--orders", "1000", "--sizes", "1000"), "1000 orders at 1000 sizes of 24 questions are more than"),
             (("--seed", "-1"), "--seed: -1 is no seed; give a whole number from 0 to 4294967295"),
             (("--seed", str(2**64)), f"--seed: {2**64} is no seed"),
         ],
@@ -273,6 +278,11 @@ class TestStudy:
             "unknown engine",
             "no order",
             "no kind of order",
+            "in and out",
+            "target joins",
+            "two ways",
+            "no size",
+            "too many",
             "seed below 0",
             "seed too large",
         ],
@@ -361,6 +371,62 @@ class TestStudy:
                     engine = settings.engines[name]
                     assert isinstance(engine, Bm25 | Okapi)
                     assert ours == of.filtered(engine, steps, step)
+
+    def test_sizes_come_by_step_or_by_list_too(self, world: World, tmp_path: Path, assay: Assay) -> None:
+        config = world.project(tmp_path / "p", [ANSWERS, COPIES, OTHERS], ROWS, orders=2)
+
+        def nominal(*words: str) -> list[int]:
+            ended = assay("study", "--by", "entries", *words, "--config", config, "--json")
+            assert ended.exit_code == 0, ended.err
+            return sorted({*pq.read_table(Path(ended.json["folder"]) / "falloff.parquet")["nominal"].to_pylist()})
+
+        assert nominal("--step", "40") == [24, 40, 80, 116]
+        assert nominal("--at", "100", "--at", "30", "--at", "100") == [24, 30, 100, 116]
+        ended = assay("study", "--by", "entries", "--at", "500", "--config", config, "--json")
+        assert any("size 500: the whole corpus has 116" in said for said in ended.json["not_drawn"])
+
+    @pytest.mark.parametrize("by", ["size", "date", "harm"])
+    def test_an_order_that_is_not_drawn_has_its_curve_and_its_band_over_questions(
+        self, world: World, tmp_path: Path, assay: Assay, by: str
+    ) -> None:
+        config = world.project(tmp_path / "p", [ANSWERS, COPIES, OTHERS], ROWS)
+        ended = assay("study", "--by", by, "--config", config, "--json")
+        name = {"size": "falloff-size", "date": "falloff-first-seen", "harm": "falloff-confuser"}[by]
+        assert {f"{name}.png", f"{name}.svg"} <= {path.name for path in Path(ended.json["folder"]).iterdir()}
+        assert any("over drawn orders of taps alone (--by random)" in said for said in ended.json["not_drawn"])
+
+    def test_an_engine_that_cannot_run_is_told(self, world: World, tmp_path: Path, assay: Assay) -> None:
+        config = world.project(tmp_path / "p", [ANSWERS, OTHERS], ROWS, orders=1)
+        config.write_text(f'{config.read_text()}\n[engines.bm25]\n[engines.dense]\npath = "nowhere"\n')
+        ended = assay("study", "--config", config, "--json")
+        assert any("no curve of dense is drawn: it is not run: " in said for said in ended.json["not_drawn"])
+        asked_for = assay("study", "--engine", "bm25", "--config", config, "--json")
+        assert not any("dense" in said for said in asked_for.json["not_drawn"])
+        told = assay("forecast", world.written(COPIES), "--config", config, "--json").json["not_made"]
+        assert [said for said in told if said.startswith("dense: no forecast: it is not run: ")]
+
+    def test_studies_that_leave_out_other_taps_are_two(self, world: World, tmp_path: Path, assay: Assay) -> None:
+        config = world.project(tmp_path / "p", [ANSWERS, COPIES, OTHERS], ROWS, orders=1)
+        left = assay("study", "--exclude", COPIES, "--config", config, "--json").json
+        (config.parent / "taps.toml").write_text(world.row(ANSWERS) + world.row(OTHERS))
+        none = assay("study", "--config", config, "--json").json
+        assert left["study_id"] != none["study_id"]
+        assert (left["left_out"], none["left_out"]) == ([COPIES], [])
+
+    def test_a_tap_that_holds_the_content_of_an_exemplar_is_a_target(
+        self, world: World, tmp_path: Path, assay: Assay
+    ) -> None:
+        config = world.project(tmp_path / "p", [ANSWERS, OTHERS], ROWS, orders=1)
+        run = assay("run", "--config", config, "--json")
+        entries = pq.read_table(Path(run.json["feed"]) / "entries.parquet").to_pylist()
+        body = {(entry["tap"], entry["path_text"]): entry["body_sha256"] for entry in entries}
+        rows = [question(at, f"class:{body[ANSWERS, f's{at}/SKILL.md']}") for at in range(QUESTIONS)]
+        (config.parent / "asked.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        listed = (config.parent / "taps.toml").read_text()
+        (config.parent / "taps.toml").write_text(re.sub(r"role = .*\n", "", listed))
+        ended = assay("study", "--config", config, "--json")
+        assert ended.exit_code == 0, ended.err
+        assert "1.000 over 24 entries of 1 tap to" in ended.json["said"][0]["sentences"][0]
 
     def test_engines_of_any_name_are_drawn(self, world: World, tmp_path: Path, assay: Assay) -> None:
         config = world.project(tmp_path / "p", [ANSWERS, COPIES, OTHERS], ROWS, orders=2, sizes=3)

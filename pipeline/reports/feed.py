@@ -123,6 +123,8 @@ class StudyRow(Record):
     orders: int = Field(description="Orders that are drawn of each drawn kind.")
     sizes: int = Field(description="Sizes that are asked for.")
     seed: int = Field(description="The first seed of drawn orders, and the seed of the draws of clusters.")
+    step: int = Field(description="Entries between two sizes; 0: as many sizes as asked for, or those listed.")
+    at: list[int] = Field(description="The sizes that were listed; empty: by number or by step.")
     statistics: str = Field(
         description="What the weights of words are taken from: each `subset`, or the whole corpus, `global`."
     )

@@ -39,6 +39,14 @@ KINDS = {
     "entries": "single entries, drawn uniformly",
 }
 """In what order the catalogue grows, and how the page calls it."""
+TITLES = {
+    "random": "",
+    "first_seen": ", the oldest tap first",
+    "size": ", the smallest tap first",
+    "confuser": ", the worst confuser first",
+    "entries": ", entry by entry",
+}
+"""What the title of a curve says of its order."""
 BANDS = {
     "order": "band: other orders of the same catalogue",
     "query": "band: other questions of the same kind",
@@ -125,6 +133,8 @@ def growth(
     notes = _notes(rows["falloff_notes"], curves)
     if not curves and not rows["falloff_notes"]:
         notes = ["No curve was drawn: orders = 0 in the configuration switches curves off."]
+    elif curves and not any(key.kind == "random" for key in curves):
+        notes.append("Which taps took lost questions is looked at over drawn orders of taps alone (--by random).")
     taken = [row for row in rows["attribution"] if row["grading"] == "row"]
     lost = _lost(taken, questions)
     return Growth(
@@ -408,7 +418,10 @@ def _weighed(rows: Iterable[Row]) -> _Weighed:
 
 def _figures(curves: Mapping[_Key, Sequence[Row]], taken: Sequence[Row], hues: Sequence[str]) -> Iterable[Figure]:
     drawn = {kind: {key: rows for key, rows in curves.items() if key.kind == kind} for kind in KINDS}
-    for kind, name in (("random", "falloff"), ("entries", "falloff-entries")):
+    # The curve of a fixed order is drawn by itself where there are no drawn ones; then no other order has a band.
+    alone = [kind for kind in ("first_seen", "size", "confuser") if not drawn["random"]]
+    for kind in ("random", *alone, "entries"):
+        name = "falloff" if kind == "random" else f"falloff-{kind.replace('_', '-')}"
         if drawn[kind]:
             as_pinned = {key: rows for key, rows in drawn[kind].items() if key.grading == "row"}
             yield _band_figure(name, kind, as_pinned, hues)
@@ -425,7 +438,7 @@ def _band_figure(name: str, kind: str, curves: Mapping[_Key, Sequence[Row]], hue
     several = len({key.golden_set for key in curves}) > 1
     points = []
     for key, rows in curves.items():
-        for band, meaning in BANDS.items():
+        for band, meaning in BANDS.items() if kind in ("random", "entries") else [("query", BANDS["query"])]:
             panel = (f"{key.golden_set} · " if several else "") + meaning
             points += [_point(panel, key.engine, row, band) for row in rows]
     panels = [*dict.fromkeys(point.panel for point in points)]
@@ -438,11 +451,12 @@ def _band_figure(name: str, kind: str, curves: Mapping[_Key, Sequence[Row]], hue
     )
     return figure_of(
         name,
-        f"How {METRIC} falls as the catalogue grows"
-        + (", entry by entry" if kind == "entries" else "")
-        + weighed.title,
+        f"How {METRIC} falls as the catalogue grows{TITLES[kind]}{weighed.title}",
         weighed.beside(
-            f"{regime}Dots are means over the orders at the median size, graded as pinned; equal steps double the "
+            f"{regime}Dots are as pinned; equal steps double the size. There is one such order, so the band is over "
+            "other questions of the same kind alone, 2.5th to 97.5th percentile."
+            if kind not in ("random", "entries")
+            else f"{regime}Dots are means over the orders at the median size, graded as pinned; equal steps double the "
             "size. The curve stands twice, since its two bands answer two questions: what another order of the same "
             "catalogue would have shown, and what other questions of the same kind. The first has no width at the "
             "ends, where every order holds the same entries. 2.5th to 97.5th percentile."
