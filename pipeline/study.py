@@ -6,10 +6,10 @@ published beside them, under the digest of all that can change its result.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from pipeline.config import sources_of
 from pipeline.errors import BadInput, Fault
@@ -28,12 +28,13 @@ from pipeline.store import Artifact, canonical_json, digest
 from pipeline.tables import FALLOFF_TABLES
 from pipeline.taps.snapshot import verdict
 from pipeline.taps.taplist import TapList
-from pipeline.workspace import Facts, Workspace, identity_of, read
+from pipeline.workspace import Facts, Pinned, Workspace, identity_of, read
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from pipeline.falloff.rows import OrderKind
+    from pipeline.golden.items import GoldenSet
     from pipeline.reports.growth import Growth
 
 By = Literal["random", "date", "size", "harm", "entries"]
@@ -147,12 +148,12 @@ def publish(workspace: Workspace, options: StudyOptions) -> Studied:
     at = place(narrowed)
     made = [each for by in _each_once(options.by) for each in _drawn(narrowed, options, by, at)]
     row = _row(workspace, narrowed, options, at)
-    tables = {name: _joined(narrowed, made, name) for name in FALLOFF_TABLES}
+    tables = {name: _with_study(_joined(narrowed, made, name), row) for name in FALLOFF_TABLES}
     questions = {item.query_id: item.question for golden in at.sets for item in golden.items}
     folder = study_folder(workspace.store, row.study_id)
     if not is_whole_folder(folder):
         page = render_study(row, tables, questions)
-        files = {f"{name}.parquet": parquet_bytes(_with_study(table, row)) for name, table in tables.items()}
+        files = {f"{name}.parquet": parquet_bytes(table) for name, table in tables.items()}
         files |= {"studies.parquet": STUDIES.to_bytes(STUDIES.from_rows([row])), "report.html": page.html}
         publish_folder(workspace.store, folder, files | page.images)
     return Studied(row, folder, growth(tables, questions, {}, drawn=False))
@@ -246,11 +247,8 @@ def _row(workspace: Workspace, narrowed: Workspace, options: StudyOptions, at: P
     config, kept = workspace.settings.config, {tap.name for tap in at.corpus.taps}
     by = _each_once(options.by)
     engines = engines_of(workspace, options)
-    asked: Facts = {"by": [*by], "engines": [*engines], "seed": options.seed, "statistics": options.statistics}
-    asked |= {"step": options.step, "at": [*sorted(set(options.at))]}
-    # What is left out changes no curve, and is told: two studies that tell of other taps are two.
     left_out = [tap.name for tap in workspace.settings.tap_list().taps if tap.name not in kept]
-    identity: Facts = {**identity_of(narrowed, at.corpus, at.sets), "study": {**asked, "left_out": [*left_out]}}
+    identity = identity_of_study(workspace, narrowed, options, at.corpus, at.sets)
     return StudyRow(
         study_id=digest(identity),
         corpus=at.corpus.digest,
@@ -268,6 +266,39 @@ def _row(workspace: Workspace, narrowed: Workspace, options: StudyOptions, at: P
         engines=[*engines],
         golden_sets=[GoldenSetRow(name=each.name, digest=each.digest, items=len(each.items)) for each in at.sets],
         configuration=canonical_json(identity),
+    )
+
+
+def identity_of_study(
+    workspace: Workspace, narrowed: Workspace, options: StudyOptions, corpus: Pinned, sets: Sequence[GoldenSet]
+) -> Facts:
+    """Return everything that can change what a study says: what its id is the digest of."""
+    kept = {tap.name for tap in corpus.taps}
+    asked: Facts = {
+        "by": [*_each_once(options.by)],
+        "engines": [*engines_of(workspace, options)],
+        # What is left out and what was named change no curve, and are told.
+        "named": [*sorted(set(options.engines))],
+        "left_out": [tap.name for tap in workspace.settings.tap_list().taps if tap.name not in kept],
+        "seed": options.seed,
+        "step": options.step,
+        "at": [*sorted(set(options.at))],
+        "statistics": options.statistics,
+    }
+    return {**identity_of(narrowed, corpus, sets), "study": asked}
+
+
+def options_of_study(identity: Mapping[str, Any]) -> StudyOptions:
+    """Return the options that make a study of this identity again, over the same tap list."""
+    asked = identity["study"]
+    return StudyOptions(
+        by=tuple(asked["by"]),
+        exclude=tuple(asked["left_out"]),
+        engines=tuple(asked["named"]),
+        seed=asked["seed"],
+        step=asked["step"],
+        at=tuple(asked["at"]),
+        statistics=asked["statistics"],
     )
 
 

@@ -40,14 +40,16 @@ from pipeline.reports.duplication import (
     WordRun,
 )
 from pipeline.reports.explained import (
+    Behind,
     Explained,
+    ExplainedFigure,
     ExplainedMetric,
     ExplainedRun,
     Origin,
     Reproduction,
     ShownItem,
 )
-from pipeline.reports.feed import NightRow, NightStep, Step
+from pipeline.reports.feed import NightRow, NightStep, Step, StudyRow
 from pipeline.reports.proposal import PinProposal, RowChange, TapChange
 from pipeline.reports.reading import HEADLINE, counted
 from pipeline.scoring.rows import MetricValue
@@ -296,14 +298,40 @@ def show_explained(explained: Explained) -> None:
                 for row in explained.headline
             ],
         )
-    _print_origin(explained.origin)
+    if isinstance(explained, ExplainedFigure):
+        _print_facts(f"Figure {explained.id} of {explained.table}", explained.row)
+        for behind in explained.behind:
+            _print_behind(behind)
+    if isinstance(explained.origin, StudyRow):
+        _print_facts("The study that it belongs to", explained.origin.model_dump(exclude={"configuration"}))
+    else:
+        _print_origin(explained.origin)
     _print_reproduction(explained.reproduction)
     if isinstance(explained, ExplainedMetric) and explained.parts:
         rows = [[part.id, part.facet_value, _rounded(part.value), part.n_items] for part in explained.parts]
         show_rows("The means that it is the mean of", ("id", "value of the facet", "mean", "items"), rows)
-    if not isinstance(explained, ExplainedRun):
+    if not isinstance(explained, ExplainedRun | ExplainedFigure):
         for item in explained.items:
             _print_item(item)
+
+
+def _print_behind(behind: Behind) -> None:
+    shown = _TELLING[behind.table]
+    rows = [[_cell(row[name]) for name in shown] for row in behind.rows]
+    heads = [name.replace("_", " ") for name in shown]
+    show_rows(f"Behind it, of {behind.table}: {counted(len(rows), 'row')}", tuple(heads), rows)
+
+
+_TELLING = {
+    "falloff": ("engine", "seed", "entries", "taps", "value", "order_low", "order_high", "query_low", "query_high"),
+    "falloff_fits": ("model", "a", "b", "error", "held_out_error", "chosen"),
+    "metrics": ("metric", "grading", "value", "ci_low", "ci_high", "n"),
+}
+"""What is shown of the rows behind a figure."""
+
+
+def _cell(value: object) -> str:
+    return f"{value:.4f}" if isinstance(value, float) else _shown(value)
 
 
 def _print_facts(title: str, facts: Mapping[str, object]) -> None:

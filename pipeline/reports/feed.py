@@ -593,6 +593,19 @@ def read_run(store: Store, run_id: str, names: Iterable[str]) -> dict[str, pa.Ta
     return {name: pq.ParquetFile(run_folder(store, run_id) / f"{name}.parquet").read() for name in names}
 
 
+def read_known(folder: Path, names: Iterable[str]) -> dict[str, pa.Table]:
+    """Read those tables of a folder of the feed that it holds; a run of an earlier release lacks some."""
+    import pyarrow.parquet as pq
+
+    paths = {name: folder / f"{name}.parquet" for name in names}
+    return {name: pq.ParquetFile(path).read() for name, path in paths.items() if path.is_file()}
+
+
+def published_studies(store: Store) -> list[str]:
+    """Return the ids of all published studies, sorted."""
+    return sorted(folder.name.removeprefix("study=") for folder in store.feed.glob("study=*"))
+
+
 def with_run_id(table: pa.Table, run_id: str) -> pa.Table:
     """Put the run's id before the columns of ``table``."""
     import pyarrow as pa

@@ -20,6 +20,7 @@ from pipeline.reports.reading import (
     between,
     count_of,
     counted,
+    figure_id,
     left_out,
     number_of,
     rows_of,
@@ -67,6 +68,8 @@ class Said(NamedTuple):
     kind: str
     label: str
     sentences: tuple[str, ...]
+    ids: tuple[str, ...]
+    """For each sentence the id of the figure that it tells; empty where it tells none, or several."""
 
 
 class Taker(NamedTuple):
@@ -227,38 +230,53 @@ def _said(
 ) -> Said:
     label = text_of(points[-1], "label")
     if not _drawable(points):
-        return _of(key, label, [f"No curve is drawn: {_why_not(points)}."])
+        return _of(key, label, [_Sentence(f"No curve is drawn: {_why_not(points)}.")])
     first, last = points[0], points[-1]
     sentences = [
-        f"{METRIC} goes from {_value(first)} over {counted(count_of(first, 'entries'), 'entry')} of "
-        f"{counted(count_of(first, 'taps'), 'tap')} to {_value(last)} over "
-        f"{counted(count_of(last, 'entries'), 'entry')} of {counted(count_of(last, 'taps'), 'tap')}."
+        _Sentence(
+            f"{METRIC} goes from {_value(first)} over {counted(count_of(first, 'entries'), 'entry')} of "
+            f"{counted(count_of(first, 'taps'), 'tap')} to {_value(last)} over "
+            f"{counted(count_of(last, 'entries'), 'entry')} of {counted(count_of(last, 'taps'), 'tap')}.",
+            figure_id("falloff", last),
+        )
     ]
     if _weighed(points).note:
-        sentences.append(_weighed(points).note)
+        sentences.append(_Sentence(_weighed(points).note))
     mine = [
         row
         for row in rows["falloff_summaries"]
         if _key_of(row) == key and (row["metric"] == METRIC or row["summary"] == "floor crossing")
     ]
     mine.sort(key=lambda row: (SUMMARIES.index(text_of(row, "summary")), row["metric"] != METRIC, row["metric"]))
-    sentences += [_summary(row, count_of(last, "entries")) for row in mine]
+    sentences += [
+        _Sentence(_summary(row, count_of(last, "entries")), figure_id("falloff_summaries", row)) for row in mine
+    ]
     fits = [row for row in rows["falloff_fits"] if _key_of(row) == key and row["metric"] == METRIC]
     sentences += [
-        f"Of three models the {text_of(row, 'model')} one fits best: on the {count_of(row, 'held_out')} largest sizes, "
-        f"held out, it is off by {number_of(row, 'held_out_error'):.3f}."
+        _Sentence(
+            f"Of three models the {text_of(row, 'model')} one fits best: on the {count_of(row, 'held_out')} largest "
+            f"sizes, held out, it is off by {number_of(row, 'held_out_error'):.3f}."
+        )
         for row in fits
         if row["chosen"] and row["held_out_error"] is not None
     ]
     if _drawable(by_name):
-        sentences.append(_gap(by_name))
-    sentences += _answering(abstaining.get(key, {}))
-    sentences += _left_out(last, headline.get((key.golden_set, key.engine)))
+        sentences.append(_Sentence(_gap(by_name), figure_id("falloff", by_name[-1])))
+    told = [*_answering(abstaining.get(key, {})), *_left_out(last, headline.get((key.golden_set, key.engine)))]
+    sentences += [_Sentence(sentence) for sentence in told]
     return _of(key, label, sentences)
 
 
-def _of(key: _Key, label: str, sentences: Iterable[str]) -> Said:
-    return Said(key.golden_set, key.engine, KINDS[key.kind], label, tuple(sentences))
+class _Sentence(NamedTuple):
+    """A sentence, and the id of the figure that it tells."""
+
+    text: str
+    id: str = ""
+
+
+def _of(key: _Key, label: str, sentences: Sequence[_Sentence]) -> Said:
+    texts, ids = zip(*sentences, strict=True)
+    return Said(key.golden_set, key.engine, KINDS[key.kind], label, texts, ids)
 
 
 def _key_of(row: Row) -> _Key:
@@ -485,11 +503,11 @@ def _grading_figure(curves: Mapping[_Key, Sequence[Row]], hues: Sequence[str]) -
             "pinned, dashed and hollow by name."
         ),
         falling(points, "entries in the catalogue", METRIC, ticks_of([point.x for point in points]), hues),
-        ("golden set", "engine", "graded", "entries", "value", "gap", "judged@10"),
+        ("golden set", "engine", "graded", "entries", "value", "gap", "judged@10", "id"),
         [
             (
                 *(key.golden_set, key.engine, GRADINGS[key.grading], f"{count_of(row, 'entries'):,}", _value(row)),
-                *(_shown(row, "gap"), _shown(row, "judged_at_k")),
+                *(_shown(row, "gap"), _shown(row, "judged_at_k"), figure_id("falloff", row)),
             )
             for key, rows in curves.items()
             for row in rows
@@ -555,12 +573,12 @@ def _abstaining_figure(abstaining: Mapping[_Key, Mapping[str, Sequence[Row]]]) -
             [*ANSWERING.values()],
             least=-1,
         ),
-        ("golden set", "engine", "entries", "measure", "value", "over orders", "over questions", "n", "label"),
+        ("golden set", "engine", "entries", "measure", "value", "over orders", "over questions", "n", "label", "id"),
         [
             (
                 *(key.golden_set, key.engine, f"{count_of(row, 'entries'):,}", metric.replace("_", " "), _value(row)),
                 *(_ends(row, band) for band in BANDS),
-                *(str(row["n"]), text_of(row, "label")),
+                *(str(row["n"]), text_of(row, "label"), figure_id("falloff", row)),
             )
             for key, measures in drawn.items()
             for metric in SHOWN_OF_ABSTAINING
@@ -664,7 +682,7 @@ def _point(panel: str, series: str, row: Row, band: str | None, metric: str = ME
 
 _CURVE_HEAD = (
     "golden set", "engine", "order", "entries", "classes", "taps", METRIC, "over orders", "over questions", "n",
-    "judged@10",
+    "judged@10", "id",
 )  # fmt: skip
 
 
@@ -679,6 +697,7 @@ def _curve_rows(key: _Key, rows: Sequence[Row]) -> Iterable[tuple[str, ...]]:
             *(_ends(row, band) for band in BANDS),
             str(row["n"]),
             _shown(row, "judged_at_k"),
+            figure_id("falloff", row),
         )
 
 

@@ -31,6 +31,7 @@ from pipeline.reports.reading import (
     cell_of,
     count_of,
     counted,
+    figure_id,
     names_of,
     number_of,
     records_of,
@@ -231,6 +232,7 @@ def _checked(row: Row) -> Checked:
 class KnownItems(NamedTuple):
     """How often an engine finds a content by its name."""
 
+    id: str
     engine: str
     value: str
     interval: str
@@ -249,6 +251,7 @@ def _known_items(row: Row) -> KnownItems:
         for miss in records_of(row, "misses")
     ]
     return KnownItems(
+        id=figure_id("known_items", row),
         engine=text_of(row, "engine"),
         value=NOTHING if value is None else f"{value:.4f}",
         interval="" if low is None or high is None else f"{low:.2f}\N{EN DASH}{high:.2f}",
