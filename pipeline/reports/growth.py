@@ -248,8 +248,14 @@ def _said(
         if _key_of(row) == key and (row["metric"] == METRIC or row["summary"] == "floor crossing")
     ]
     mine.sort(key=lambda row: (SUMMARIES.index(text_of(row, "summary")), row["metric"] != METRIC, row["metric"]))
+    unknown = next((text_of(row, "reason") for row in mine if row["summary"] == "loss per doubling"), "")
+    if unknown:
+        why_not = f"No model is fitted, so neither what a doubling costs nor any size is told: {unknown}."
+        sentences.append(_Sentence(why_not, figure_id("falloff_summaries", mine[0])))
     sentences += [
-        _Sentence(_summary(row, count_of(last, "entries")), figure_id("falloff_summaries", row)) for row in mine
+        _Sentence(_summary(row, count_of(last, "entries")), figure_id("falloff_summaries", row))
+        for row in mine
+        if not unknown
     ]
     fits = [row for row in rows["falloff_fits"] if _key_of(row) == key and row["metric"] == METRIC]
     sentences += [
@@ -360,7 +366,7 @@ def _answering(measures: Mapping[str, Sequence[Row]]) -> Iterable[str]:
         yield (
             f"The share of questions without an answer that it answers goes {_from_to(rate)} "
             f"(n {rate[-1]['n']}{weak}); "
-            f"that of answerable ones it abstains from {_from_to(measures['false_abstention_rate'])}."
+            f"the share of answerable ones that it abstains from goes {_from_to(measures['false_abstention_rate'])}."
         )
 
 
