@@ -79,5 +79,9 @@ lock: .uv/bin/uv  ## Resolve the dependencies again, and export them with hashes
 	.uv/bin/uv lock
 	.uv/bin/uv export --frozen --no-dev --all-extras --no-emit-project --no-header --quiet --output-file requirements.lock
 
-clean:  ## Remove everything that was made here, the store included
-	rm -rf .venv .uv .airflow .assay build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+clean:  ## Remove everything that was made here, the store included, but for its ledger
+	@if [ -d .assay ]; then find .assay/ -mindepth 1 -maxdepth 1 ! -name 'ledger.sqlite*' -exec rm -rf {} +; fi
+	@if [ -e .assay/ledger.sqlite ]; then \
+	  echo "kept .assay/ledger.sqlite: what people said there cannot be made again; remove it by hand if you are sure"; \
+	else rm -rf .assay; fi
+	rm -rf .venv .uv .airflow build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -25,10 +25,10 @@ BUILD = Path("build") / "bench"
 def main() -> None:
     options = _options()
     shutil.rmtree(BUILD / "numba", ignore_errors=True)  # so that the first run of Assay shows what compiling takes
-    entries, golden = _registries(options.corpora)
+    entries, golden = registries(options.corpora)
     questions = questions_for(entries, golden)
     sizes = options.sizes or [entries.num_rows]
-    print(f"{entries.num_rows:,} entries, {len(questions)} questions; {_machine()}\n", flush=True)
+    print(f"{entries.num_rows:,} entries, {len(questions)} questions; {machine()}\n", flush=True)
     for name in options.contests or CONTESTS:
         _contest(name, CONTESTS[name], entries, questions, sizes, options.repeats, options.uv)
 
@@ -43,7 +43,7 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _registries(corpora: Path | None) -> tuple[pa.Table, list[str]]:
+def registries(corpora: Path | None) -> tuple[pa.Table, list[str]]:
     """Return entries and golden questions of the registries in a folder with ``unpack.py``, or of the embedded ones."""
     store = BUILD / "store"
     if corpora is None:
@@ -65,7 +65,7 @@ def _contest(
 ) -> None:
     print(f"## {contest.title}\n", flush=True)
     by_size: dict[int, list[Row]] = {}
-    record: dict[str, object] = {"contest": name, "machine": _machine(), "sizes": {}}
+    record: dict[str, object] = {"contest": name, "machine": machine(), "sizes": {}}
     told: dict[int, dict[str, list[Figures]]] = {}
     for size in sizes:
         source = BUILD / "input" / f"{size}-of-{entries.num_rows}"
@@ -77,7 +77,7 @@ def _contest(
             runs.setdefault(contender.name, []).append(figures)
             print(f"{size} {contender.name}: {_brief(figures)}", file=sys.stderr, flush=True)
         by_size[size], told[size] = rows(contest, runs), runs
-        print(f"{size:,} entries, {repeats} runs each:\n\n{as_markdown(by_size[size])}\n", flush=True)
+        print(f"{size:,} entries, {len(questions)} questions:\n\n{as_markdown(by_size[size])}\n", flush=True)
         record["sizes"] = {str(at): {who: [_kept(run) for run in of] for who, of in told[at].items()} for at in told}
         (BUILD / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     if len(sizes) > 1:
@@ -93,7 +93,7 @@ def _kept(figures: Figures) -> Figures:
     return {name: value for name, value in figures.items() if name != "result" or not isinstance(value, list)}
 
 
-def _machine() -> str:
+def machine() -> str:
     return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
 
 

@@ -47,12 +47,12 @@ def catalogued(taps: Path | None, golden: Path | None, store: Path) -> tuple[pa.
     return entries.append_column("body", bodies.column("body")), questions
 
 
-def questions_for(entries: pa.Table, golden: Sequence[str]) -> list[str]:
+def questions_for(entries: pa.Table, golden: Sequence[str], number: int = QUESTIONS) -> list[str]:
     """Return the questions: at most 45 golden ones, the rest descriptions of 3 to 40 words drawn with seed 0."""
     asked = list(golden)[:GOLDEN]
     described = sorted({text for text in entries.column("description").to_pylist() if text})
     fitting = [text for text in described if 3 <= len(words(text, "ascii")) <= 40]
-    return asked + random.Random(0).sample(fitting, min(QUESTIONS - len(asked), len(fitting)))
+    return asked + random.Random(0).sample(fitting, min(number - len(asked), len(fitting)))
 
 
 def of_size(entries: pa.Table, size: int) -> pa.Table:

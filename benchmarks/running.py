@@ -39,15 +39,15 @@ def interpreter(program: Path, uv: str) -> str:
 def in_turn(
     contenders: Sequence[Contender], source: Path, repeats: int, uv: str, work: Path
 ) -> Iterator[tuple[Contender, Figures]]:
-    """Run every contender, then every one again, ``repeats`` times; yield the figures of each run.
+    """Run every contender, then every one again, ``repeats`` times or its own limit; yield the figures of each run.
 
     Figures of a run that failed hold its last words under ``failed``, and it is not run again.
     """
     pythons = {each.program: interpreter(CONTENDERS / each.program, uv) for each in contenders}
     failed: set[Contender] = set()
-    for _ in range(repeats):
+    for repeat in range(repeats):
         for contender in contenders:
-            if contender in failed:
+            if contender in failed or (contender.runs is not None and repeat >= contender.runs):
                 continue
             figures = _run(contender, pythons[contender.program], source, work)
             if "failed" in figures:

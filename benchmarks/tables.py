@@ -15,6 +15,7 @@ class Row(NamedTuple):
     """A contender at one size, over its repeats. Times in seconds."""
 
     name: str
+    runs: int
     least: float
     median: float
     wall: float
@@ -41,11 +42,12 @@ def rows(contest: Contest, runs: Mapping[str, Sequence[Figures]]) -> list[Row]:
 def _row(name: str, runs: Sequence[Figures], best: float, base: Figures | None) -> Row:
     whole = [run for run in runs if "failed" not in run]
     if not whole:
-        return Row(name, math.nan, math.nan, math.nan, math.nan, 0, (math.nan, math.nan), None, runs[-1]["failed"])
+        return Row(name, 0, math.nan, math.nan, math.nan, math.nan, 0, (math.nan, math.nan), None, runs[-1]["failed"])
     least = min(run["cpu"] for run in whole)
     starts = [run["import_cpu"] + run["compile_cpu"] for run in whole]
     return Row(
         name=name,
+        runs=len(whole),
         least=least,
         median=median(run["cpu"] for run in whole),
         wall=median(run["wall"] for run in whole),
@@ -80,17 +82,17 @@ def exponent(sizes: Sequence[int], seconds: Sequence[float]) -> float | None:
 def as_markdown(found: Sequence[Row]) -> str:
     """Return the rows of one size as a table."""
     lines = [
-        "| contender | CPU, least | median | times | wall | memory | start, first | later | same top 10 |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|--:|",
+        "| contender | runs | CPU, least | median | times | wall | memory | start, first | later | same top 10 |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for row in found:
         if row.failed is not None:
-            lines.append(f"| {row.name} | not run: {row.failed.replace('|', '/')} | | | | | | | |")
+            lines.append(f"| {row.name} | not run: {row.failed.replace('|', '/')} | | | | | | | | |")
             continue
         alike = "" if row.alike is None else f"{row.alike:.2f}"
         start = " | ".join(f"{seconds:.2f} s" for seconds in row.start)
         lines.append(
-            f"| {row.name} | {row.least:.2f} s | {row.median:.2f} s | {row.ratio:.1f} | {row.wall:.2f} s "
+            f"| {row.name} | {row.runs} | {row.least:.2f} s | {row.median:.2f} s | {row.ratio:.1f} | {row.wall:.2f} s "
             f"| {row.memory / 1e6:.0f} MB | {start} | {alike} |"
         )
     return "\n".join(lines)

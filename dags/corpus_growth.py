@@ -41,12 +41,34 @@ NAMES = {"type": "array", "items": {"type": "string", "minLength": 1}, "uniqueIt
         "sizes": Param(
             None, type=["null", "integer"], minimum=2, maximum=1000, description="Sizes; null: as configured."
         ),
-        "seed": Param(0, type="integer", minimum=0, description="First seed of drawn orders, and of the draws."),
+        "seed": Param(
+            0, type="integer", minimum=0, maximum=2**32 - 1, description="First seed of drawn orders, and of the draws."
+        ),
+        "step": Param(0, type="integer", minimum=0, description="Entries between two sizes; 0: by number or list."),
+        "at": Param(
+            [],
+            type="array",
+            items={"type": "integer", "minimum": 1},
+            uniqueItems=True,
+            description="The sizes themselves; empty: by number or step.",
+        ),
+        "statistics": Param(
+            "subset",
+            type="string",
+            enum=["subset", "global"],
+            description="What the weights of words are taken from: each subset, or the whole corpus: global.",
+        ),
         "candidate": Param(
             None,
             type=["null", "string"],
             pattern=".+@[0-9a-f]{40}([0-9a-f]{24})?$",
             description="A tap as URL@PIN: what it would change is forecast too.",
+        ),
+        "candidate_name": Param(
+            None,
+            type=["null", "string"],
+            pattern="^[A-Za-z0-9_][A-Za-z0-9._-]*/[A-Za-z0-9._-]+$",
+            description="What the candidate would be called, as owner/repo; null: the end of its URL.",
         ),
     },
     doc_md=__doc__,

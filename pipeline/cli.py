@@ -22,13 +22,17 @@ from pipeline.duplicates import group as find_group
 from pipeline.errors import BadInput, Fault, Unsound
 from pipeline.explain import explain as find_explanation
 from pipeline.export import export as write_export
+from pipeline.falloff import Statistics
 from pipeline.feedback.queue import State
 from pipeline.forecast import forecast as make_forecast
+from pipeline.golden.decisions import DecisionReason
 from pipeline.importing import import_taps
+from pipeline.jsonlines import no_text
 from pipeline.refresh import refresh
 from pipeline.relock import relock
 from pipeline.reports.feed import Night, NightRow
 from pipeline.reports.reading import counted
+from pipeline.scoring import Signal
 from pipeline.study import By as OrderedBy
 from pipeline.study import StudyOptions
 from pipeline.study import study as make_study
@@ -51,12 +55,13 @@ from pipeline.terminal import (
     show_night,
     show_not_run,
     show_proposal,
+    show_readiness,
     show_rows,
     show_study,
     show_taps,
     told_in_lines,
 )
-from pipeline.workspace import Workspace, find_classes, find_corpus, now
+from pipeline.workspace import Workspace, now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,6 +85,8 @@ taps_app = App(name="taps", help="Check and maintain the tap list.")
 app.command(taps_app)
 golden_app = App(name="golden", help="Golden sets: their digest, and the items that the ledger keeps.")
 app.command(golden_app)
+concepts_app = App(name="concepts", help="Concepts that the ledger keeps, beside those of a file.")
+app.command(concepts_app)
 qrels_app = App(name="qrels", help="Judgments: what is relevant to a question, and who says so.")
 app.command(qrels_app)
 feedback_app = App(name="feedback", help="Failures, and how they become permanent tests.")
@@ -111,15 +118,27 @@ class Options:
     cluster_decisions: Annotated[str | None, _help("cluster_decisions")] = None
     concepts: Annotated[str | None, _help("concepts")] = None
     as_of: Annotated[int | None, _help("as_of")] = None
+    judge_model: Annotated[str | None, _help("judge_model")] = None
+    judge_prompt_version: Annotated[str | None, _help("judge_prompt_version")] = None
     near_threshold: Annotated[float | None, _help("near_threshold")] = None
     orders: Annotated[int | None, _help("orders")] = None
     sizes: Annotated[int | None, _help("sizes")] = None
+    abstain_by: Annotated[Signal | None, _help("abstain_by")] = None
     max_file_bytes: Annotated[int | None, _help("max_file_bytes")] = None
     engines: Annotated[
         dict[str, dict[str, str]] | None,
         Parameter(
             help="One option of one engine, such as --engines.bm25.tokenizer ascii. "
             "[key: engines.bm25.tokenizer; env: ASSAY_ENGINES_BM25_TOKENIZER; default: bm25 with its defaults]",
+            negative=(),
+        ),
+    ] = None
+    floors: Annotated[
+        dict[str, dict[str, float]] | None,
+        Parameter(
+            help="A floor of one measure of one engine, such as --floors.bm25.recall@10 0.3; the falloff curve tells "
+            "at what size it is crossed. In the environment a TOML table, such as { bm25 = { 'recall@10' = 0.3 } }. "
+            "[key: floors; env: ASSAY_FLOORS; default: none]",
             negative=(),
         ),
     ] = None
@@ -299,9 +318,7 @@ def _each_engine_and_set(
 ) -> tuple[list[tuple[str, str, Artifact]], Absent | None]:
     """Take a step for the engine, or for all that can run; return what it made, and which of all cannot run."""
     with _opened(options) as workspace:
-        corpus = find_corpus(workspace)
-        grouped = find_classes(workspace, corpus)
-        at = stages.Place(corpus, grouped, stages.resolve(workspace, grouped))
+        at = stages.resolved_place(workspace)
         made = [
             (name, golden.name, step(workspace, name, at, golden))
             for name in _engines(workspace, engine)
@@ -343,7 +360,8 @@ def study(
         tuple[OrderedBy, ...],
         Parameter(
             help="In what orders the catalogue grows, given once or several times: taps at random, by the date of "
-            "their pinned commit, by size, the worst confuser first; or single entries, which is another regime."
+            "their pinned commit, by size, the worst confuser first; or single entries, which is another regime.",
+            negative=(),
         ),
     ] = ("random",),
     include: Annotated[
@@ -352,13 +370,25 @@ def study(
     exclude: Annotated[tuple[str, ...], Parameter(help="Taps that do not join.", negative=())] = (),
     engine: Annotated[tuple[str, ...], Parameter(help="Engines; all that run unless named.", negative=())] = (),
     seed: Annotated[int, Parameter(help="First seed of drawn orders, and seed of the draws of clusters.")] = 0,
+    step: Annotated[int, Parameter(help="Entries between two sizes, in place of --sizes.")] = 0,
+    at: Annotated[
+        tuple[int, ...],
+        Parameter(help="A size, in place of --sizes; may be given several times. The ends are added.", negative=()),
+    ] = (),
+    statistics: Annotated[
+        Statistics,
+        Parameter(
+            help="What the weights of words are taken from: each subset, as an index of it would have them, or in "
+            "every subset the whole corpus: global."
+        ),
+    ] = "subset",
     options: Options = Options(),
 ) -> None:
     """Study how the scores fall as the catalogue grows: curves with bands, published with a page of their own.
 
     Example: assay study --orders 20 --sizes 12 --by random --by harm
     """
-    asked = StudyOptions(by, include, exclude, engine, seed)
+    asked = StudyOptions(by, include, exclude, engine, seed, step, at, statistics)
     with _opened(options) as workspace:
         studied = make_study(workspace, asked)
     machine = {
@@ -420,6 +450,15 @@ def worksheet_of(
         _print(options, prepared.sheet.model_dump(), lambda: print(as_markdown(prepared.sheet)))
 
 
+def _text(kind: object, value: object) -> None:
+    """Refuse words that are kept for ever and are no text: bytes that are no UTF-8, or none at all."""
+    texts = value if isinstance(value, tuple) else () if value is None else (value,)
+    if any(no_text(str(text)) for text in texts):
+        raise ValueError("it is no text in UTF-8")
+
+
+Text = Parameter(validator=_text)
+By = Annotated[str, Text, Parameter(name="--by", help="Who does it, and answers for it.")]
 SetName = Annotated[str, Parameter(name="SET", help="Name of the golden set: the stem of its file, or in the ledger.")]
 Form = Annotated[Literal["jsonl", "trec"], Parameter(help="JSON Lines with every field, or TREC qrels.")]
 
@@ -440,7 +479,7 @@ def golden_freeze(name: SetName, *, options: Options = Options()) -> None:
 
 @golden_app.command(name="check")
 def golden_check(name: SetName, *, options: Options = Options()) -> None:
-    """Check every row of a golden set against the corpus, and show what the set is good for.
+    """Check every row of all golden sets against the corpus, and show what one set is good for.
 
     Example: assay golden check default
     """
@@ -448,14 +487,9 @@ def golden_check(name: SetName, *, options: Options = Options()) -> None:
     from pipeline.workspace import readiness_of
 
     with _opened(options) as workspace:
-        corpus = find_corpus(workspace)
-        found = readiness_of(workspace, corpus, find_classes(workspace, corpus), golden_set(workspace, name))
-    rows = [[row.verdict, row.demand, row.wanted, row.says, ", ".join(row.ids[:3])] for row in found]
-    _print(
-        options,
-        [row.model_dump() for row in found],
-        lambda: show_rows(f"Readiness of {name}", ("", "demand", "wanted", "found", "items at fault"), rows),
-    )
+        at = stages.resolved_place(workspace)
+        found = readiness_of(workspace, at.corpus, at.grouped, golden_set(workspace, name))
+    _print(options, [row.model_dump() for row in found], lambda: show_readiness(name, found))
 
 
 @golden_app.command(name="import")
@@ -469,7 +503,7 @@ def golden_import(
 
     Example: assay golden import asked items.jsonl
     """
-    from pipeline.keeping import import_items
+    from pipeline.curation import import_items
 
     with _opened(options) as workspace:
         done = import_items(workspace, name, file)
@@ -483,21 +517,81 @@ def golden_export(name: SetName, *, options: Options = Options()) -> None:
 
     Example: assay golden export default
     """
-    from pipeline.keeping import exported_lines, golden_set
+    from pipeline.curation import exported_lines
+    from pipeline.keeping import golden_set
 
     with _opened(options) as workspace:
         lines = exported_lines(golden_set(workspace, name))
     _print(options, [json.loads(line) for line in lines], lambda: print(*lines, sep="\n"))
 
 
+@golden_app.command(name="decide")
+def golden_decide(
+    name: SetName,
+    item: Annotated[str, Text, Parameter(name="QUERY_ID", help="Id of the item.")],
+    target: Annotated[str, Text, Parameter(help="What is decided about: `tap::path`, or `class:<body digest>`.")],
+    *,
+    include: Annotated[bool, Parameter(negative="--exclude", help="Whether it counts as an answer.")],
+    reason: Annotated[
+        DecisionReason, Parameter(help="Why: `helps` includes, the others exclude, `other` does either.")
+    ],
+    by: By,
+    note: Annotated[str | None, Text, Parameter(help="For people; needed where the reason is `other`.")] = None,
+    options: Options = Options(),
+) -> None:
+    """Decide about a class for an item of a set that the ledger keeps. A later decision counts instead of this one.
+
+    Example: assay golden decide asked c1 acme/skills::db/SKILL.md --exclude --reason different_job --by kim
+    """
+    from pipeline.curation import decide
+
+    named = "class" if target.startswith("class:") else "entry"
+    given: dict[str, JsonValue] = {named: target, "include": include, "reason": reason, "by": by, "note": note}
+    with _opened(options) as workspace:
+        golden = decide(workspace, name, item, given)
+    said = f"{name}@{golden.digest}"
+    _print(options, {"golden_set": name, "queryId": item, "digest": golden.digest}, lambda: show_line(said))
+
+
+@concepts_app.command(name="import")
+def concepts_import(
+    file: Annotated[Path, Parameter(help="Concepts as JSON Lines: `conceptId`, `name`, `aliases`.")],
+    *,
+    options: Options = Options(),
+) -> None:
+    """Declare the concepts of a file in the ledger. A changed one becomes its next version; twice adds nothing.
+
+    Example: assay concepts import concepts.jsonl
+    """
+    from pipeline.curation import import_concepts
+
+    with _opened(options) as workspace:
+        done = import_concepts(workspace, file)
+    said = f"{counted(done.added, 'concept')} added, {done.known} were there already."
+    _print(options, done._asdict(), lambda: show_line(said))
+
+
+@concepts_app.command(name="export")
+def concepts_export(*, options: Options = Options()) -> None:
+    """Print the concepts that the ledger keeps as JSON Lines, each in its last version.
+
+    Example: assay concepts export
+    """
+    from pipeline.curation import exported_concepts
+
+    with _opened(options) as workspace:
+        lines = exported_concepts(workspace)
+    _print(options, [json.loads(line) for line in lines], lambda: print(*lines, sep="\n"))
+
+
 @qrels_app.command(name="add")
 def qrels_add(
-    query: Annotated[str, Parameter(name="QUERY_ID", help="Id of the item.")],
-    target: Annotated[str, Parameter(help="`class:<body digest>`, or `tap@pin:path`.")],
+    query: Annotated[str, Text, Parameter(name="QUERY_ID", help="Id of the item.")],
+    target: Annotated[str, Text, Parameter(help="`class:<body digest>`, or `tap@pin:path`.")],
     grade: Annotated[int, Parameter(help="0 irrelevant, 1 marginal, 2 relevant, 3 perfectly relevant.")],
     *,
-    annotator: Annotated[str, Parameter(help="Who judges.")],
-    rationale: Annotated[str | None, Parameter(help="Why.")] = None,
+    annotator: Annotated[str, Text, Parameter(help="Who judges.")],
+    rationale: Annotated[str | None, Text, Parameter(help="Why.")] = None,
     options: Options = Options(),
 ) -> None:
     """Append the judgment of a person. What he said before stays; the last counts.
@@ -518,7 +612,7 @@ def qrels_import(
     file: Annotated[Path, Parameter(help="The judgments.")],
     *,
     form: Form = "jsonl",
-    annotator: Annotated[str | None, Parameter(help="Who gave the grades of a TREC file.")] = None,
+    annotator: Annotated[str | None, Text, Parameter(help="Who gave the grades of a TREC file.")] = None,
     options: Options = Options(),
 ) -> None:
     """Append the judgments of a file, all of them or, where one is wrong, none.
@@ -532,6 +626,8 @@ def qrels_import(
     said = f"{counted(done.added, 'judgment')} added."
     if done.passed_over:
         said += f" {counted(done.passed_over, 'judgment')} passed over: golden sets say them each night."
+    if done.unasked:
+        said += f" No golden set asks, so that they count nowhere yet: {', '.join(done.unasked)}"
     _print(options, {**done._asdict()}, lambda: show_line(said))
 
 
@@ -572,7 +668,6 @@ def qrels_conflicts(*, options: Options = Options()) -> None:
     _print(options, [row.model_dump() for row in found], lambda: show_rows("Conflicts", columns, rows))
 
 
-By = Annotated[str, Parameter(name="--by", help="Who does it, and answers for it.")]
 FailureId = Annotated[str, Parameter(name="ID", help="Id of the failure, or its last digits.")]
 
 
@@ -616,11 +711,13 @@ def feedback_list(
 
 @feedback_app.command(name="add")
 def feedback_add(
-    question: Annotated[str, Parameter(help="What was asked.")],
+    question: Annotated[str, Text, Parameter(help="What was asked.")],
     *,
-    shown: Annotated[tuple[str, ...], Parameter(help="What was shown, best first; may be given several times.")] = (),
-    wanted: Annotated[tuple[str, ...], Parameter(help="What was wanted; may be given several times.")] = (),
-    golden_set: Annotated[str | None, Parameter(help="Its set; needed where there are several.")] = None,
+    shown: Annotated[
+        tuple[str, ...], Text, Parameter(help="What was shown, best first; may be given several times.")
+    ] = (),
+    wanted: Annotated[tuple[str, ...], Text, Parameter(help="What was wanted; may be given several times.")] = (),
+    golden_set: Annotated[str | None, Text, Parameter(help="Its set; needed where there are several.")] = None,
     options: Options = Options(),
 ) -> None:
     """Enter what a user asked and did not get.
@@ -637,10 +734,10 @@ def feedback_add(
 @feedback_app.command(name="correct")
 def feedback_correct(
     failure: FailureId,
-    text: Annotated[str, Parameter(help="The right answer in words.")],
+    text: Annotated[str, Text, Parameter(help="The right answer in words.")],
     *,
     by: By,
-    cite: Annotated[tuple[str, ...], Parameter(help="Where it is: `tap::path` or `class:<body digest>`.")] = (),
+    cite: Annotated[tuple[str, ...], Text, Parameter(help="Where it is: `tap::path` or `class:<body digest>`.")] = (),
     no_answer: Annotated[bool, Parameter(help="There is no answer in the corpus.", negative=())] = False,
     options: Options = Options(),
 ) -> None:
@@ -658,7 +755,7 @@ def feedback_correct(
 @feedback_app.command(name="reject")
 def feedback_reject(
     failure: FailureId,
-    why: Annotated[str, Parameter(help="Why it is no failure.")],
+    why: Annotated[str, Text, Parameter(help="Why it is no failure.")],
     *,
     by: By,
     options: Options = Options(),
@@ -671,6 +768,25 @@ def feedback_reject(
 
     with _opened(options) as workspace:
         entered = reject_failure(workspace, failure, by, why)
+    _print(options, entered.model_dump(mode="json", by_alias=True), lambda: show_line(f"{entered.id} {entered.state}"))
+
+
+@feedback_app.command(name="triage")
+def feedback_triage(
+    failure: FailureId,
+    note: Annotated[str, Text, Parameter(help="What was found, or who goes on with it.")],
+    *,
+    by: By,
+    options: Options = Options(),
+) -> None:
+    """Say that somebody looked at a failure; it waits for its correction.
+
+    Example: assay feedback triage 4TQK9 "the author of the tap knows" --by kim
+    """
+    from pipeline.promotion import triage_failure
+
+    with _opened(options) as workspace:
+        entered = triage_failure(workspace, failure, by, note)
     _print(options, entered.model_dump(mode="json", by_alias=True), lambda: show_line(f"{entered.id} {entered.state}"))
 
 
@@ -931,16 +1047,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise BadInput([_of_engines(words) or Fault("command line", str(error).strip(), "see --help")]) from None
 
 
-_ENGINE_OPTION = re.compile(r"--engines\.[^.=]+\.[^.=]+(=.*)?", re.DOTALL)
+_OF_ENGINES = {
+    "--engines": (
+        "names no engine with one of its options",
+        "give one option of one engine, such as --engines.bm25.tokenizer ascii",
+    ),
+    "--floors": (
+        "names no engine with one of its measures",
+        "give one floor of one engine, such as --floors.bm25.recall@10 0.3",
+    ),
+}
+"""Options that name an engine, what is wrong where they do not, and what to do about it."""
 
 
 def _of_engines(words: Sequence[str]) -> Fault | None:
     """Return what is wrong with the first word that would be an option of an engine; None where all of them are."""
     for word in words:
         name = word.partition("=")[0]
-        if re.match(r"--engines(?![^.])", name) and not _ENGINE_OPTION.fullmatch(word):
-            what = "names no engine with one of its options"
-            return Fault(name, what, "give one option of one engine, such as --engines.bm25.tokenizer ascii")
+        told = _OF_ENGINES.get(name.partition(".")[0])
+        if told and not re.fullmatch(r"--[a-z]+\.[^.=]+\.[^.=]+(=.*)?", word, re.DOTALL):
+            return Fault(name, *told)
     return None
 
 

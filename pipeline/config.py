@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import os
 import tomllib
-import unicodedata
 from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import partial
@@ -23,9 +22,11 @@ from pipeline.engines import ENGINES, Borrower, CannotLoad, CheckedEngine, Engin
 from pipeline.engines.plugins import absent, plugins
 from pipeline.errors import BadInput, Fault
 from pipeline.golden.concepts import NO_CONCEPTS, Concepts, read_concepts
-from pipeline.golden.items import read_golden_set
+from pipeline.golden.items import is_set_name, read_golden_set
+from pipeline.judgments.resolution import PinnedJudge
 from pipeline.ledger import FILE, url_of
 from pipeline.records import Record
+from pipeline.scoring import DECIDING, Signal
 from pipeline.store import Store
 from pipeline.taps.taplist import TapList, read_tap_list
 
@@ -34,6 +35,7 @@ DEFAULT_FILE = Path("config/assay.toml")
 ClassRule = Literal["body", "entry", "raw", "blob"]
 Similarity = Annotated[float, Field(ge=0.5, le=1, allow_inf_nan=False)]
 PositiveInt = Annotated[int, Field(gt=0)]
+Floor = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False, strict=True)]
 
 
 class Config(Record):
@@ -57,6 +59,13 @@ class Config(Record):
         ge=-1,
         description="Position of the ledger as of which it is read; -1: the last one when the night starts.",
     )
+    judge_model: str = Field(
+        default="",
+        description="Model of the judge whose judgments count after those of people. Empty: those of no model do.",
+    )
+    judge_prompt_version: str = Field(
+        default="", description="Version of that judge's prompt, as its judgments name it; given with `judge_model`."
+    )
     near_threshold: Similarity = Field(
         default=0.8, description="Jaccard similarity of word 5-grams from which two bodies are near-duplicates."
     )
@@ -66,11 +75,21 @@ class Config(Record):
     sizes: Annotated[int, Field(ge=2, le=1000)] = Field(
         default=12, description="Falloff: sizes at which a curve is measured, from the targets to the whole corpus."
     )
+    abstain_by: Signal = Field(
+        default=DECIDING,
+        description="Signal by which an item counts as answered: `top_score`, `reached` (the top score as a share of "
+        "the most that the query could reach), or `gap` (to the second class, as a share of the top score).",
+    )
     max_file_bytes: PositiveInt = Field(default=1024 * 1024, description="Larger files are passed over, and counted.")
     engines: dict[str, dict[str, JsonValue]] = Field(
         default={"bm25": {}},
         description="Engines to evaluate, each with its options. `kind` says which engine it is, where its name does "
         "not: so one engine can stand there several times. `path`, of those that read a file, is relative to this one.",
+    )
+    floors: dict[str, dict[str, Floor]] = Field(
+        default={},
+        description="Values that measures of an engine should not fall below, by engine and measure: the falloff curve "
+        "tells at what size each is crossed. A floor counts for the engine that it names, and for no other.",
     )
     ledger: str = Field(
         default="",
@@ -101,16 +120,24 @@ class Overrides:
     """What concepts there are: a file of JSON Lines."""
     as_of: int | None = None
     """Position of the ledger as of which it is read."""
+    judge_model: str | None = None
+    """Model of the judge whose judgments count."""
+    judge_prompt_version: str | None = None
+    """Version of its prompt."""
     near_threshold: float | None = None
     """Jaccard similarity from which two bodies are near-duplicates."""
     orders: int | None = None
     """Orders that are drawn of a falloff curve; 0 draws none."""
     sizes: int | None = None
     """Sizes at which a falloff curve is measured."""
+    abstain_by: Signal | None = None
+    """Signal by which an item counts as answered."""
     max_file_bytes: int | None = None
     """Larger files are passed over, and counted."""
     engines: dict[str, dict[str, str]] | None = None
     """One option of one engine, such as --engines.bm25.tokenizer ascii."""
+    floors: dict[str, dict[str, float]] | None = None
+    """A floor of one measure of one engine, such as --floors.bm25.recall@10 0.3."""
     ledger: str | None = None
     """Where judgments are kept: a file, or the URL of a database."""
     threads: int | None = None
@@ -153,6 +180,12 @@ class Settings:
     """Why an engine cannot run, by name. It is reported so, and never replaced by another."""
     other_taps: TapList | None = None
     """Taps that stand in place of those of the file: of a study that leaves some out, or a forecast with one more."""
+
+    @property
+    def judge(self) -> PinnedJudge | None:
+        """The judge whose judgments count; None where those of no judge do."""
+        config = self.config
+        return PinnedJudge(config.judge_model, config.judge_prompt_version) if config.judge_model else None
 
     @property
     def absent(self) -> Absent:
@@ -240,6 +273,7 @@ def load(
     _take_command_line(given, overrides)
     config = _validated(given)
     engines, packages = _engines(config.engines, given)
+    given.faults += _floor_faults(config, given)
     golden_files = () if "golden" in given.refused else _golden_files(file.parent, config.golden, given)
     try:
         ledger_url = url_of(config.ledger or str(file.parent / config.store / FILE), file.parent)
@@ -334,6 +368,13 @@ class _Given:
             return " ".join([f"{self.file} engines.{option[1]}", *option[2:]])
         return f"{self.file} {'.'.join(option)}"
 
+    def take_floor(self, engine: str, measure: str, value: object, place: str) -> None:
+        """Take the floor of one measure of one engine."""
+        floors = self.values.setdefault("floors", {})
+        if isinstance(floors, dict) and isinstance(floors.setdefault(engine, {}), dict):
+            floors[engine] = {**floors[engine], measure: value}
+            self._places["floors", engine, measure] = place
+
     def fault(self, option: tuple[str, ...], what: str, todo: str) -> None:
         """Note what is wrong with an option."""
         self.faults.append(Fault(self.place(*option), what, todo))
@@ -412,6 +453,8 @@ def _take_variable(given: _Given, option: str, variable: str, text: str) -> None
             given.take(option, int(text) if kind is int else float(text), variable)
         except ValueError:
             given.faults.append(Fault(variable, f"{text!r} is not a {what}", f"give a {what}"))
+    elif option == "floors":
+        _take_floors(given, text, variable)
     elif option == "golden":
         given.take(option, [_path(part, given.here) for part in text.split(os.pathsep)], variable)
     elif option in PLACES:
@@ -420,15 +463,30 @@ def _take_variable(given: _Given, option: str, variable: str, text: str) -> None
         given.take(option, text, variable)
 
 
+def _take_floors(given: _Given, text: str, variable: str) -> None:
+    """Take floors that are written as the value of the option would be in the file."""
+    try:
+        (floors,) = tomllib.loads(f"floors = {text}").values()
+        for engine, measures in floors.items():
+            for measure, value in measures.items():
+                given.take_floor(engine, measure, value, f"{variable} {engine}.{measure}")
+    except (ValueError, RecursionError, AttributeError):
+        todo = """give a TOML table, such as { bm25 = { "recall@10" = 0.3 } }"""
+        given.faults.append(Fault(variable, f"{text!r} is no table of floors by engine", todo))
+
+
 def _take_command_line(given: _Given, overrides: Overrides) -> None:
     for each in fields(overrides):
         value = getattr(overrides, each.name)
-        if value is not None and each.name not in ("config", "engines"):
+        if value is not None and each.name not in ("config", "engines", "floors"):
             value = _as_given(value, given.here) if each.name in PLACES else value
             given.take(each.name, value, option_of(each.name))
     for engine, options in (overrides.engines or {}).items():
         for option, text in options.items():
             given.take_engine_option(engine, option, text, f"--engines.{engine}.{option}")
+    for engine, measures in (overrides.floors or {}).items():
+        for measure, value in measures.items():
+            given.take_floor(engine, measure, value, f"--floors.{engine}.{measure}")
 
 
 def _as_given(value: object, here: Path) -> object:
@@ -464,15 +522,18 @@ def _validated(given: _Given) -> Config:
         given.refused |= wrong
         given.faults += faults_of(error, given.place)
         config = Config.model_validate({name: value for name, value in given.values.items() if name not in wrong})
-    for option in PATHS:
+    for option in PLACES:
         value = getattr(config, option)
         for path in value if isinstance(value, list) else [] if value is None else [value]:
-            if (not path or "\0" in path) and option != "golden":
+            if ((not path and option in PATHS) or "\0" in path) and option != "golden":
                 given.refused.add(option)  # of several golden sets the others count
-            if not path:
+            if not path and option in PATHS:
                 given.fault((option,), "is empty", "name a file or folder")
             elif "\0" in path:
                 given.fault((option,), f"holds a NUL character: {path!r}", "mend the path")
+    if bool(config.judge_model) != bool(config.judge_prompt_version):
+        lacking = "judge_prompt_version" if config.judge_model else "judge_model"
+        given.fault((lacking,), "is empty where the other half of a judge is given", "pin a judge by both, or by none")
     return config
 
 
@@ -514,7 +575,7 @@ def _golden_files(base: Path, golden: list[str], given: _Given) -> tuple[Path, .
             given.fault(where, f"no such file or folder: {place}", "mend the path")
     names: dict[str, Path] = {}
     for place in found:
-        if _no_name(place.name):
+        if not is_set_name(place.name):
             given.fault(where, f"the name of {place} is not UTF-8, or holds control characters", "rename the file")
         if place.stem in names and names[place.stem].resolve() != place.resolve():
             given.fault(where, f"two sets are called {place.stem}: {names[place.stem]}, {place}", "rename one")
@@ -522,11 +583,6 @@ def _golden_files(base: Path, golden: list[str], given: _Given) -> tuple[Path, .
     if not golden:
         given.fault(where, "no golden set is named", "name at least one")
     return tuple(names[name] for name in sorted(names))
-
-
-def _no_name(name: str) -> bool:
-    """Say whether a file's name cannot be the name of a set: bytes that are no text, controls, ends of lines."""
-    return any(unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") for char in name)
 
 
 def _engines(engines: Mapping[str, Mapping[str, Any]], given: _Given) -> tuple[dict[str, Engine], dict[str, str]]:
@@ -581,6 +637,25 @@ def _unknown_sources(engines: Mapping[str, Engine], given: _Given) -> Iterator[t
             if source not in plain:
                 what = f"it reads the rankings of {source!r}, which is no engine that it can read"
                 yield source, Fault(given.place("engines", name), what, todo)
+
+
+def _floor_faults(config: Config, given: _Given) -> Iterator[Fault]:
+    """Yield what is wrong with floors beside their values: engines that are not configured, measures that are none."""
+    written = given.values.get("floors")
+    if not isinstance(written, dict) or not written:
+        return
+    from pipeline.scoring.outcomes import MEASURED
+
+    for engine, floors in written.items():
+        if engine not in config.engines and "engines" not in given.refused:
+            todo = f"name one of: {', '.join(sorted(config.engines))}"
+            where = given.place("floors", engine, *(list(floors)[:1] if isinstance(floors, dict) else ()))
+            yield Fault(where, f"no engine is called {engine!r}", todo)
+        for measure in floors if isinstance(floors, dict) else ():
+            if measure not in MEASURED:
+                near = difflib.get_close_matches(measure, MEASURED, n=5, cutoff=0.5) or ["recall@10", "ndcg@10"]
+                todo = f"use a measure of the table metrics, such as: {', '.join(near)}"
+                yield Fault(given.place("floors", engine, measure), f"no measure is called {measure!r}", todo)
 
 
 def _not_run(engines: Mapping[str, Engine]) -> dict[str, str]:

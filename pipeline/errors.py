@@ -69,3 +69,12 @@ def one_line(text: str) -> str:
     Text from registries can hold terminal escapes and line ends; it is shown, never obeyed.
     """
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun, such as ``1 tap`` or ``1,234 entries``; of several words the last is declined."""
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        plural = f"{noun[:-1]}ies"
+    else:
+        plural = f"{noun}es" if noun.endswith(("s", "x", "ch", "sh")) else f"{noun}s"
+    return f"{count:,} {noun if count == 1 else plural}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pydantic import JsonValue
@@ -12,10 +12,31 @@ from pydantic import JsonValue
 from pipeline.config import Overrides, load
 from pipeline.errors import AssayError, BadInput, Fault, MissingArtifact
 from pipeline.ledger import shown
-from pipeline.reports.explained import TABLES, Explained, Published, Reproduction
-from pipeline.reports.feed import find_run, published_runs, read_run
-from pipeline.reports.reading import text_of
+from pipeline.reports.behind import TABLES as ROW_TABLES
+from pipeline.reports.behind import Behind, ExplainedRow
+from pipeline.reports.explained import (
+    FIGURE_TABLES,
+    TABLES,
+    Explained,
+    ExplainedFigure,
+    Figured,
+    Published,
+    Reproduction,
+)
+from pipeline.reports.feed import (
+    STUDIES,
+    StudyRow,
+    find_run,
+    published_runs,
+    published_studies,
+    read_known,
+    read_run,
+    run_folder,
+    study_folder,
+)
+from pipeline.reports.reading import Row, rows_of, text_of
 from pipeline.store import canonical_json
+from pipeline.study import StudyOptions, identity_of_study, narrow, options_of_study
 from pipeline.taps.taplist import Tap, corpus_digest
 from pipeline.workspace import Workspace, identity_of, in_order
 
@@ -31,8 +52,10 @@ class Found(NamedTuple):
     id: str
 
 
-def explain(workspace: Workspace, wanted: str, run: str | None = None, hits: int = 10) -> Explained:
+def explain(workspace: Workspace, wanted: str, run: str | None = None, hits: int = 10) -> Explained | ExplainedRow:
     """Explain a number by its id, a run by its id, or a question by its query id.
+
+    What the run does not have is looked for in the published studies, unless a run is named.
 
     Args:
         workspace: where the feed lies; its configuration is what the command for repeating is checked against.
@@ -45,24 +68,80 @@ def explain(workspace: Workspace, wanted: str, run: str | None = None, hits: int
         MissingArtifact: nothing was published yet.
     """
     store = workspace.store
+    if run is None and not published_runs(store) and published_studies(store):
+        figure = _in_studies(workspace, wanted)
+        if figure is not None:
+            return figure
     mine = _runs_like(workspace, wanted)
     run_id = mine[0] if run is None and len(mine) == 1 else find_run(store, run)
     published = Published(read_run(store, run_id, TABLES), hits)
-    found = _one_of(
-        wanted,
-        run_id,
-        [
-            *(Found("query", found) for found in published.queries_like(wanted)),
-            *(Found("run", found) for found in mine),
-            *(Found("metric", found) for found in _if_long(wanted, published.metrics_like)),
-        ],
-        str(store.feed),
-    )
+    figured = Figured(read_known(run_folder(store, run_id), FIGURE_TABLES))
+    figures = {digest: (table, row) for digest, table, row in figured.like(wanted) if len(wanted) >= SHORTEST}
+    there = [name for name in ROW_TABLES if (run_folder(store, run_id) / f"{name}.parquet").exists()]
+    behind = Behind(read_run(store, run_id, there))
+    candidates = [
+        *(Found("query", found) for found in published.queries_like(wanted)),
+        *(Found("run", found) for found in mine),
+        *(Found("metric", found) for found in _if_long(wanted, published.metrics_like)),
+        *(Found("row", found) for found in _if_long(wanted, behind.like)),
+        *(Found("figure", found) for found in figures),
+    ]
+    if not candidates and run is None:
+        figure = _in_studies(workspace, wanted)
+        if figure is not None:
+            return figure
+    found = _one_of(wanted, run_id, candidates, str(store.feed))
     if found.kind == "query":
         return published.explain_query(found.id, reproduction(workspace, published, wanted))
+    if found.kind == "row":
+        golden_set, engine = behind.place(found.id)
+        origin = published.origin({golden_set}, {engine})
+        return behind.explain(found.id, origin, reproduction(workspace, published, found.id[:8]))
     if found.kind == "metric":
         return published.explain_metric(found.id, reproduction(workspace, published, found.id[:8]))
+    if found.kind == "figure":
+        table, row = figures[found.id]
+        names = {name: {text_of(row, name)} if name in row else None for name in ("golden_set", "engine")}
+        return ExplainedFigure(
+            id=found.id[:8],
+            table=table,
+            row=row,
+            behind=figured.behind(table, row),
+            origin=published.origin(names["golden_set"], names["engine"]),
+            reproduction=reproduction(workspace, published, found.id[:8]),
+        )
     return published.explain_run(reproduction(workspace, published, found.id[:12]))
+
+
+def _in_studies(workspace: Workspace, wanted: str) -> ExplainedFigure | None:
+    """Explain a figure of a published study; None where no study has one of this id.
+
+    Raises:
+        BadInput: more than one figure has it.
+    """
+    if len(wanted) < SHORTEST:
+        return None
+    found: list[tuple[str, str, Row, Figured, StudyRow]] = []
+    for study_id in published_studies(workspace.store):
+        tables = read_known(study_folder(workspace.store, study_id), (*FIGURE_TABLES, STUDIES.name))
+        if STUDIES.name not in tables:
+            continue
+        figured = Figured({name: table for name, table in tables.items() if name != STUDIES.name})
+        (study,) = rows_of(tables[STUDIES.name])
+        for digest, table, row in figured.like(wanted):
+            found.append((digest, table, row, figured, StudyRow.model_validate(study)))
+    if not found:
+        return None
+    _one_of(wanted, "", [Found("figure", digest) for digest, *_ in found], str(workspace.store.feed))
+    digest, table, row, figured, origin = found[0]
+    return ExplainedFigure(
+        id=digest[:8],
+        table=table,
+        row=row,
+        behind=figured.behind(table, row),
+        origin=origin,
+        reproduction=study_reproduction(workspace, origin, digest[:8]),
+    )
 
 
 def _runs_like(workspace: Workspace, wanted: str) -> list[str]:
@@ -110,18 +189,42 @@ def reproduction(workspace: Workspace, published: Published, wanted: str) -> Rep
     the configuration file and all that it names as they are then, so one that is kept may make another run later.
     """
     identity = json.loads(text_of(published.run, "configuration"))
+    return _reproduction(workspace, identity, wanted, "run", [])
+
+
+def study_reproduction(workspace: Workspace, study: StudyRow, wanted: str) -> Reproduction:
+    """Return the command that makes a study again in an empty store, and explains ``wanted`` there; see above."""
+    identity = json.loads(study.configuration)
+    asked = options_of_study(identity)
+    words = [word for by in asked.by for word in ("--by", by)]
+    words += [word for name in asked.exclude for word in ("--exclude", name)]
+    words += [word for name in asked.engines for word in ("--engine", name)]
+    words += [word for size in asked.at for word in ("--at", str(size))]
+    words += ["--step", str(asked.step)] if asked.step else []
+    words += ["--seed", str(asked.seed), "--statistics", asked.statistics]
+    return _reproduction(workspace, identity, wanted, "study", words, asked)
+
+
+def _reproduction(
+    workspace: Workspace,
+    identity: Mapping[str, Any],
+    wanted: str,
+    command: str,
+    words: Sequence[str],
+    asked: StudyOptions | None = None,
+) -> Reproduction:
     options = _overrides(workspace, identity)
     try:
-        missing = list(_differences(_identity_under(workspace, options), identity))
+        missing = list(_differences(_identity_under(workspace, options, asked), identity))
     except AssayError as error:
         missing = str(error).splitlines()
     if missing:
         return Reproduction(command=None, missing=missing)
     assert options.config is not None
     again = ["--config", str(options.config), "--store", str(workspace.store.root / "again")]
-    run = shlex.join(["assay", "run", *again, *_words(options)])
+    made = shlex.join(["assay", command, *words, *again, *_words(options)])
     explained = shlex.join(["assay", "explain", wanted, *again, "--json"])
-    return Reproduction(command=f"{run} >/dev/null && {explained}", missing=[])
+    return Reproduction(command=f"{made} >/dev/null && {explained}", missing=[])
 
 
 def _overrides(workspace: Workspace, identity: Mapping[str, Any]) -> Overrides:
@@ -129,7 +232,7 @@ def _overrides(workspace: Workspace, identity: Mapping[str, Any]) -> Overrides:
 
     An option that is no single value is left to the configuration file.
     """
-    settings = workspace.settings
+    settings, judge = workspace.settings, identity.get("judge")
     return Overrides(
         config=settings.file,
         taps=settings.tap_file,
@@ -139,7 +242,11 @@ def _overrides(workspace: Workspace, identity: Mapping[str, Any]) -> Overrides:
         near_threshold=identity["near_threshold"],
         orders=identity["orders"],
         sizes=identity["sizes"],
+        abstain_by=identity.get("abstain_by"),  # not there in a run of an earlier release
+        floors=identity["floors"] or None,
         concepts=settings.concept_file,
+        judge_model=judge[0] if judge else None,
+        judge_prompt_version=judge[1] if judge else None,
         # A run that read nothing from a ledger is made again without one.
         ledger=settings.ledger_url if identity["qrels_position"] else None,
         as_of=identity["qrels_position"],
@@ -163,8 +270,15 @@ def _words(options: Overrides) -> Iterator[str]:
         yield from ("--cluster-decisions", str(options.cluster_decisions))
     yield from ("--near-threshold", str(options.near_threshold))
     yield from ("--orders", str(options.orders), "--sizes", str(options.sizes))
+    if options.abstain_by is not None:
+        yield from ("--abstain-by", options.abstain_by)
+    for engine, floors in sorted((options.floors or {}).items()):
+        for measure, floor in sorted(floors.items()):
+            yield from (f"--floors.{engine}.{measure}", str(floor))
     if options.concepts is not None:
         yield from ("--concepts", str(options.concepts))
+    if options.judge_model is not None:
+        yield from ("--judge-model", options.judge_model, "--judge-prompt-version", str(options.judge_prompt_version))
     if options.ledger is not None:
         yield from ("--ledger", shown(options.ledger))
     yield from ("--as-of", str(options.as_of))
@@ -174,11 +288,15 @@ def _words(options: Overrides) -> Iterator[str]:
             yield from (f"--engines.{engine}.{name}", value)
 
 
-def _identity_under(workspace: Workspace, options: Overrides) -> dict[str, JsonValue]:
+def _identity_under(
+    workspace: Workspace, options: Overrides, asked: StudyOptions | None = None
+) -> dict[str, JsonValue]:
     settings = load(options)
-    taps = in_order(settings.tap_list())
-    there = Workspace(settings, workspace.night)
-    return identity_of(there, Pins(corpus_digest(taps), taps), there.golden_sets())
+    whole = Workspace(settings, workspace.night)
+    there = whole if asked is None else narrow(whole, asked)
+    taps = in_order(there.settings.tap_list())
+    pins, sets = Pins(corpus_digest(taps), taps), there.golden_sets()
+    return identity_of(there, pins, sets) if asked is None else identity_of_study(whole, there, asked, pins, sets)
 
 
 def _differences(here: Mapping[str, JsonValue], run: Mapping[str, JsonValue]) -> Iterator[str]:

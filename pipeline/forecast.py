@@ -73,7 +73,8 @@ def forecast(workspace: Workspace, written: str, name: str | None = None) -> For
         raise BadInput([Fault("forecast", str(error), "see docs/falloff.md")]) from error
     before = corpus_digest(listed.taps)
     rows: list[ForecastRow] = []
-    not_made: list[str] = []
+    not_run = widened.settings.not_run.items()
+    not_made = [f"{engine}: no forecast: it is not run: {reason}" for engine, reason in not_run]
     for golden in sets:
         for engine, curve_of in ground.curves(running, golden):
             if isinstance(curve_of, NoCurve):
@@ -126,15 +127,21 @@ def candidate(listed: TapList, written: str, name: str | None = None) -> Tap:
     where = f"tap {without_credentials(written)!r}"
     if not at or not url:
         raise BadInput([Fault(where, "is not of the form URL@PIN", "give the full id of a commit after @")])
-    parts = [part for part in url.replace(":", "/").rstrip("/").removesuffix(".git").split("/") if part]
+    place = os.path.abspath(url) if _is_path(url) else url
+    parts = [part for part in place.replace(":", "/").rstrip("/").removesuffix(".git").split("/") if part]
     called = name or "/".join(parts[-2:])
-    place = str(Path(os.path.abspath(url))) if _is_path(url) else url
     row = "".join(f"{key} = {json.dumps(value)}\n" for key, value in (("name", called), ("url", place), ("pin", pin)))
     try:
         (tap,) = parse_tap_list(Path("candidate.toml"), f"[[tap]]\n{row}".encode()).taps
     except BadInput as error:
         faults = [fault._replace(where=f"{where} {fault.where.rpartition(' ')[2]}") for fault in error.faults]
-        raise BadInput(faults) from None
+        unnamed = "say what it would be called: --name owner/repo"
+        raise BadInput(
+            [
+                fault._replace(todo=unnamed) if name is None and fault.where == f"{where} name" else fault
+                for fault in faults
+            ]
+        ) from None
     twice = list(duplicates(listed.path, [*listed.taps, tap]))
     if twice:
         raise BadInput([Fault(where, "the list has a tap of this name or place", "name one that it lacks")])

@@ -23,15 +23,17 @@ from pipeline.engines.hybrid import Hybrid
 from pipeline.engines.lexical import IndexedTaps
 from pipeline.engines.okapi import Okapi
 from pipeline.errors import BadInput
-from pipeline.falloff import SHARES, Plan
+from pipeline.falloff import SHARES, Plan, Statistics, bound
+from pipeline.falloff.abstaining import Judged, abstention_points, judged
 from pipeline.falloff.attribution import CurveOf, Shown, attribute, harm
 from pipeline.falloff.grading import Asked, Curves, ask, measure
-from pipeline.falloff.models import crossings, fit_curves
+from pipeline.falloff.models import FITTABLE, crossings, fit_curves
 from pipeline.falloff.onepass import FusedCurve, ScoreCurve, WordCurve
 from pipeline.falloff.orders import (
     Corpus,
     Order,
     Orders,
+    Sizes,
     corpus_of,
     entry_orders,
     order_by_date,
@@ -39,6 +41,8 @@ from pipeline.falloff.orders import (
     order_by_size,
     random_orders,
     sizes_by_factor,
+    sizes_by_list,
+    sizes_by_step,
     subsets,
     targets_of,
 )
@@ -57,7 +61,7 @@ from pipeline.records import Table
 from pipeline.store import Artifact
 from pipeline.taps.snapshot import read_manifest
 from pipeline.workspace import Corpus as Taps
-from pipeline.workspace import Facts, Files, Workspace, find_snapshot, index_inputs, read
+from pipeline.workspace import Facts, Files, Workspace, find_snapshot, index_inputs, judged_grades, read
 
 if TYPE_CHECKING:
     from pipeline.engines import Engine
@@ -74,8 +78,22 @@ class NoCurve(Exception):
 class Ground:
     """A corpus with its targets, and its engines over it: what all curves of it stand on."""
 
-    def __init__(self, workspace: Workspace, taps: Taps, grouped: Artifact, sets: Sequence[GoldenSet]) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        taps: Taps,
+        grouped: Artifact,
+        sets: Sequence[GoldenSet],
+        statistics: Statistics = "subset",
+    ) -> None:
         """Read the classes of the corpus and find its targets.
+
+        Args:
+            workspace: where indices are kept.
+            taps: the corpus.
+            grouped: its classes.
+            sets: the golden sets; the targets may hang on them.
+            statistics: what the weights of words are taken from in every subset.
 
         Raises:
             NoCurve: it has no target, or none with an entry.
@@ -83,31 +101,49 @@ class Ground:
         self.workspace = workspace
         self.taps = taps
         self.sets = sets
+        self.statistics = statistics
         self.entries = read(workspace, grouped, "entries.parquet")
         self.shown = Shown(self.entries["slug"].to_pylist(), self.entries["class_id"].to_pylist())
-        with_role = [tap.name for tap in taps.taps if tap.role == "target"]
-        exemplars = [exemplar for golden in sets for item in golden.items for exemplar in item.exemplar]
+        self._set = {golden.name: _in_order(golden) for golden in sets}
+        self._resolved = cache(lambda name: resolve_known(self._set[name], self.entries))
         try:
             self.corpus: Corpus = corpus_of(
                 [tap.name for tap in taps.taps],
                 self.entries["tap"].to_pylist(),
                 self.shown.class_ids,
-                targets_of(with_role, exemplars),
+                self._targets(),
             )
         except BadInput as error:
             raise NoCurve("; ".join(f"{fault.where}: {fault.what}; {fault.todo}" for fault in error.faults)) from error
-        self._set = {golden.name: _in_order(golden) for golden in sets}
         self._asked = cache(self._ask)
+        self._judged = cache(self._judge)
         self._indices = cache(self._read_indices)
         self._indexed = cache(lambda engine: IndexedTaps(self._indices(engine)))
         self._scores = cache(self._score)
+
+    def _targets(self) -> frozenset[str]:
+        """Return the targets: the taps that the list calls so; where it calls none so, those that hold an exemplar."""
+        with_role = targets_of((tap.name for tap in self.taps.taps if tap.role == "target"), ())
+        if with_role:
+            return with_role
+        resolved = [one for golden in self.sets for one in self._resolved(golden.name).items if one.item.exemplar]
+        return frozenset(tap for one in resolved for tap in one.taps)
 
     def asked(self, golden: GoldenSet) -> Asked:
         """Return a set over the corpus, its items by id."""
         return self._asked(golden.name)
 
     def _ask(self, golden_set: str) -> Asked:
-        return ask(resolve_known(self._set[golden_set], self.entries), *self.shown, self.corpus)
+        return ask(self._resolved(golden_set), *self.shown, self.corpus)
+
+    def judged(self, golden: GoldenSet) -> Judged:
+        """Return what is known of the items of a set, by id, to say whether they were to be answered."""
+        return self._judged(golden.name)
+
+    def _judge(self, golden_set: str) -> Judged:
+        grades = judged_grades(self.workspace, self.taps, self._resolved(golden_set), self.entries)["all"]
+        items = [one.item for one in self._resolved(golden_set).items]
+        return judged(items, self._asked(golden_set), self.shown.class_ids, grades)
 
     def _queries(self, golden_set: str) -> list[Query]:
         return [Query(item.query_id, item.question) for item in self._set[golden_set].items]
@@ -125,13 +161,14 @@ class Ground:
     def _curve_of(self, engine: str, built: Engine, golden: GoldenSet) -> CurveOf:
         class_of = self.corpus.class_of
         queries = self._queries(golden.name)
+        if isinstance(built, Dense) or (self.statistics == "global" and isinstance(built, IndexEngine)):
+            # No subset changes these scores.
+            return lambda places: ScoreCurve(self._scores(engine, golden.name)[list(places)], class_of)
         if isinstance(built, Bm25 | Okapi):
             indexed = self._indexed(engine)
             return lambda places: WordCurve(
                 indexed, built, [queries[place] for place in places], class_of, self.corpus.in_targets
             )
-        if isinstance(built, Dense):
-            return lambda places: ScoreCurve(self._scores(engine, golden.name)[list(places)], class_of)
         if isinstance(built, Hybrid):
             return self._fused(built, golden)
         raise NoCurve(NOT_OURS if engine in self.workspace.settings.packages else RUN_FILE)
@@ -156,7 +193,7 @@ class Ground:
 
     def _score(self, engine: str, golden_set: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
         built = self.workspace.settings.engines[engine]
-        assert isinstance(built, Dense)
+        assert isinstance(built, IndexEngine)
         answers = built.retriever(self._indices(engine)).answer(self._queries(golden_set))
         return ScoreCurve.of(answers, self.corpus.class_of).scores
 
@@ -226,12 +263,15 @@ def draw(
 
     Raises:
         MissingArtifact: a tap has not been indexed yet.
+        BadInput: there are more orders, sizes and items than fit into memory.
     """
     notes = _Notes(golden.name, plan)
+    for engine, reason in plan.not_run.items():
+        notes.add("curve", f"it is not run: {reason}", engine)
     found: dict[Table, list[pa.Table]] = {table: [] for table in TABLES}
     joining = 0
     try:
-        ground = Ground(workspace, taps, grouped, sets)
+        ground = Ground(workspace, taps, grouped, sets, plan.statistics)
         joining = len(ground.corpus.taps) - len(ground.corpus.targets)
         _measure(ground, golden, plan, found, notes)
     except NoCurve as error:
@@ -268,7 +308,11 @@ def _measure(ground: Ground, golden: GoldenSet, plan: Plan, found: dict[Table, l
             notes.add(f"tap {tap}", "it has no entry, so no curve shows it joining")
     if not orders.drawn:
         return
-    nominal = sizes_by_factor(ground.corpus, plan.sizes).nominal
+    sizes = _sizes(ground.corpus, plan)
+    for each in sizes.left_out:
+        notes.add(each.what, each.reason)
+    nominal = sizes.nominal
+    bound(len(orders.drawn), len(nominal), len(golden.items))
     of_orders = [subsets(ground.corpus, order, nominal) for order in orders.drawn]
     asked = ground.asked(golden)
     measured: dict[str, tuple[Named, Curves]] = {}
@@ -276,17 +320,27 @@ def _measure(ground: Ground, golden: GoldenSet, plan: Plan, found: dict[Table, l
         if isinstance(curve_of, NoCurve):
             notes.add("curve", str(curve_of), engine)
             continue
-        named = Named(golden.name, golden.digest, engine)
+        named = Named(golden.name, golden.digest, engine, plan.statistics)
         curves = measure(asked, curve_of(range(len(golden.items))), of_orders)
         measured[engine] = named, curves
-        fitted = fit_curves(named, asked, curves, seed=plan.seed)
+        floors = plan.floors.get(engine, {})
+        for name in sorted(floors.keys() - FITTABLE):
+            notes.add(f"floor of {name}", "it is measured on the whole corpus alone, so no curve crosses it", engine)
+        fitted = fit_curves(named, asked, curves, seed=plan.seed, floors=floors)
         found[FALLOFF].append(points(named, asked, curves, plan.seed))
+        found[FALLOFF].append(abstention_points(named, asked, ground.judged(golden), curves, plan.seed))
         found[FALLOFF_FITS].append(fitted.fits)
         found[FALLOFF_SUMMARIES].append(fitted.summaries)
         if plan.kind == "random":
             found[ATTRIBUTION].append(_attributed(ground, named, asked, curve_of, orders.drawn[:SHARES]))
     for (one, of_one), (other, of_other) in combinations(measured.values(), 2):
         found[FALLOFF_SUMMARIES].append(crossings(one, other, asked, (of_one, of_other), seed=plan.seed))
+
+
+def _sizes(corpus: Corpus, plan: Plan) -> Sizes:
+    if plan.at:
+        return sizes_by_list(corpus, plan.at)
+    return sizes_by_step(corpus, plan.step) if plan.step else sizes_by_factor(corpus, plan.sizes)
 
 
 def _attributed(ground: Ground, named: Named, asked: Asked, curve_of: CurveOf, orders: Sequence[Order]) -> pa.Table:

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from pipeline.errors import BadInput, Fault
 
-_BOM = "\ufeff".encode()
+BOM = "\ufeff".encode()
 _MOST_SHOWN = 80
 _ONE_OBJECT = "write one JSON object a line"
 
@@ -54,9 +54,9 @@ def rows(data: bytes) -> Iterator[Row]:
     """Yield each row of a file. A line that holds nothing but a byte order mark or a comment has no value."""
     for line, text in _lines(data):
         wrongs = []
-        if text.startswith(_BOM):
+        if text.startswith(BOM):
             wrongs.append(Wrong("", "starts with a byte order mark", "save the file as UTF-8 without one"))
-            text = text.removeprefix(_BOM).strip()
+            text = text.removeprefix(BOM).strip()
             if not text or text.startswith(b"#"):
                 yield Row(line, None, wrongs)
                 continue
@@ -68,6 +68,31 @@ def rows(data: bytes) -> Iterator[Row]:
         if not found:
             wrongs.append(Wrong("", f"is no object: {in_row(value)}", _ONE_OBJECT))
         yield Row(line, None, wrongs)
+
+
+def no_text(value: JsonValue) -> Wrong | None:
+    """Return what is wrong with a value that holds a string, at any depth, which no file or no database can hold.
+
+    JSON can write half of a surrogate pair, and the NUL character.
+    """
+    texts = list(_texts(value))
+    if any("\ud800" <= char <= "\udfff" for text in texts for char in text):
+        return Wrong("", "holds half of a surrogate pair, which is no text", "mend the \\u escape")
+    if any("\0" in text for text in texts):
+        return Wrong("", "holds a NUL character, which no database keeps", "take it out")
+    return None
+
+
+def _texts(value: JsonValue) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield key
+            yield from _texts(each)
 
 
 def bad_input(path: Path, wrongs: Iterable[tuple[int, Wrong]]) -> BadInput:

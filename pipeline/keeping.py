@@ -1,8 +1,7 @@
-"""Golden sets and judgments by hand: freezing, importing and exporting items, adding and exporting judgments."""
+"""The ledger and judgments by hand: opening the one, adding, importing and exporting the others."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -11,11 +10,19 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from pydantic import JsonValue
 
 from pipeline.errors import BadInput, Fault
-from pipeline.golden.crag import from_crag
-from pipeline.golden.items import GoldenSet, parse_golden_set, plain_question
-from pipeline.jsonlines import Wrong, bad_input, in_row, read_file, rows
+from pipeline.golden.items import GoldenSet
+from pipeline.jsonlines import read_file
 from pipeline.store import canonical_json
-from pipeline.workspace import Workspace, conflicts_of, find_classes, find_corpus, now, read, resolved_judgments
+from pipeline.workspace import (
+    Workspace,
+    asked_ids,
+    conflicts_of,
+    find_classes,
+    find_corpus,
+    now,
+    read,
+    resolved_judgments,
+)
 
 if TYPE_CHECKING:
     from pipeline.judgments.conflicts import ConflictRow
@@ -24,20 +31,14 @@ if TYPE_CHECKING:
     from pipeline.ledger.ledger import Ledger
 
 
-class Imported(NamedTuple):
-    """What became of the rows of a file."""
-
-    added: int
-    known: int
-    """Rows that were there already, the same."""
-
-
 class ImportedJudgments(NamedTuple):
     """What became of the judgments of a file."""
 
     added: int
     passed_over: int
     """Rows of the source `provenance`."""
+    unasked: list[str]
+    """Ids of questions that no golden set asks: their judgments count nowhere yet."""
 
 
 @contextmanager
@@ -62,59 +63,6 @@ def golden_set(workspace: Workspace, name: str) -> GoldenSet:
     return sets[name]
 
 
-def import_items(workspace: Workspace, name: str, file: Path) -> Imported:
-    """Add the rows of a file to the set ``name`` that the ledger keeps, in one transaction; twice adds nothing more.
-
-    Names and values of CRAG are mapped. A changed row needs a higher ``item_version``; the old one stays.
-
-    Raises:
-        BadInput: the set is a file, or rows are wrong, or differ from what is kept; all are named with their line.
-    """
-    from pipeline.ledger.tables import GOLDEN_ITEMS
-
-    if name in {path.stem for path in workspace.settings.golden_files}:
-        todo = "a set lies in a file or in the ledger, never in both: give another name"
-        raise BadInput([Fault(f"golden set {name}", "is a file", todo)])
-    golden = parse_golden_set(file, _mapped(read_file(file)))
-    with opened_ledger(workspace) as ledger, ledger.adding(f"golden import {name}", now()) as addition:
-        kept = {
-            (row["query_id"], row["item_version"]): row["item"] for row in addition.rows(GOLDEN_ITEMS, golden_set=name)
-        }
-        asked = {plain_question(str(item["question"])): query_id for (query_id, _), item in kept.items()}
-        lines = [number for number, value, _ in rows(read_file(file)) if value is not None]
-        wrongs: list[tuple[int, Wrong]] = []
-        new: list[dict[str, JsonValue]] = []
-        for line, written in zip(lines, golden.written, strict=True):
-            key = (str(written["queryId"]), int(str(written.get("item_version", 1))))
-            item: dict[str, JsonValue] = {"origin": "imported", **written}
-            if kept.get(key) == item:
-                continue
-            if key in kept:
-                what = f"{in_row(key[0])} is kept, and differs"
-                wrongs.append((line, Wrong("queryId", what, "raise `item_version`")))
-            elif asked.get(plain_question(str(item["question"])), key[0]) != key[0]:
-                wrongs.append((line, Wrong("question", "is asked by an item that is kept", "leave the row out")))
-            new.append({"golden_set": name, "query_id": key[0], "item_version": key[1], "item": item})
-        if wrongs:
-            raise bad_input(file, wrongs)
-        addition.add(GOLDEN_ITEMS, new)
-    return Imported(len(new), len(golden.written) - len(new))
-
-
-def exported_lines(golden: GoldenSet) -> list[str]:
-    """Return a set as JSON Lines, every version of every item; imported again, it is the same set."""
-    return [json.dumps(row, ensure_ascii=False) for row in golden.written]
-
-
-def _mapped(data: bytes) -> bytes:
-    """Return the lines of a file with CRAG's names mapped, each at its place; a line that is wrong stays as it is."""
-    lines = data.split(b"\n")
-    for line, value, wrongs in rows(data):
-        if value is not None and not wrongs:
-            lines[line - 1] = json.dumps(from_crag(value)).encode("utf-8")
-    return b"\n".join(lines)
-
-
 # --- judgments -------------------------------------------------------------------------------------------------------
 
 
@@ -135,10 +83,13 @@ def add_judgment(workspace: Workspace, given: Mapping[str, JsonValue]) -> Qrel:
     """Append one judgment, its fields as in a file.
 
     Raises:
-        BadInput: it is wrong, or names nothing.
+        BadInput: it is wrong, names nothing, or no golden set has its item.
     """
     from pipeline.judgments.files import parse_jsonl
 
+    if given["queryId"] not in asked_ids(workspace):
+        todo = "mend the id; `assay qrels import` takes judgments of items that are to come"
+        raise BadInput([Fault("judgment queryId", f"no golden set has an item {given['queryId']!r}", todo)])
     (judgment,) = parse_jsonl(Path("judgment"), canonical_json(dict(given)).encode("utf-8"), targets_of(workspace))
     return _append(workspace, "qrels add", [judgment])[0]
 
@@ -158,13 +109,14 @@ def import_judgments(
     targets = targets_of(workspace)
     if form == "jsonl":
         judgments = parse_jsonl(file, read_file(file), targets)
-    elif annotator is None:
+    elif annotator is None or not annotator.strip():
         raise BadInput([Fault("--annotator", "is missing", "say who gave the grades of a TREC file")])
     else:
         judgments = parse_trec(file, read_file(file), targets, "human", annotator)
     said = [judgment for judgment in judgments if judgment.source != "provenance"]
+    unasked = sorted({judgment.query_id for judgment in said} - asked_ids(workspace))
     added = _append(workspace, f"qrels import {file.name}", said)
-    return ImportedJudgments(len(added), len(judgments) - len(said))
+    return ImportedJudgments(len(added), len(judgments) - len(said), unasked)
 
 
 def exported_judgments(workspace: Workspace, form: Literal["jsonl", "trec"]) -> list[str]:
@@ -174,7 +126,7 @@ def exported_judgments(workspace: Workspace, form: Literal["jsonl", "trec"]) -> 
     """
     from pipeline.golden.resolve import resolve_known
     from pipeline.judgments.files import as_jsonl, as_trec
-    from pipeline.judgments.qrels import read_qrels
+    from pipeline.judgments.qrels import SOURCES, read_qrels
 
     if form == "jsonl":
         with opened_ledger(workspace) as ledger:
@@ -183,7 +135,7 @@ def exported_judgments(workspace: Workspace, form: Literal["jsonl", "trec"]) -> 
     corpus = find_corpus(workspace)
     entries = read(workspace, find_classes(workspace, corpus), "entries.parquet")
     sets = [resolve_known(golden, entries) for golden in workspace.golden_sets()]
-    return list(as_trec(resolved_judgments(workspace, corpus, sets, entries)["all"].grades))
+    return list(as_trec(resolved_judgments(workspace, corpus, sets, entries)(SOURCES).grades))
 
 
 def listed_conflicts(workspace: Workspace) -> list[ConflictRow]:

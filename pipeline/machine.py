@@ -25,6 +25,11 @@ def results_of(*kinds: types.Type) -> types.BaseTuple:
     return types.Tuple(kinds)  # type: ignore[no-untyped-call]
 
 
+def several_of(kind: types.Type, number: int) -> types.BaseTuple:
+    """Return the type of a tuple of so many values of one type."""
+    return types.UniTuple(kind, number)  # type: ignore[no-untyped-call]
+
+
 def compiled(signature: object = None) -> Callable[[F], F]:
     """Compile a loop once, for a signature that is written out or at first use; others may run beside it."""
     return cast("Callable[[F], F]", njit(signature, cache=True, nogil=True))

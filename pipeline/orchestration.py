@@ -203,7 +203,7 @@ def forecast_candidate(context: Context, night: str) -> str | None:
     if written is None:
         return None
     workspace, _ = _study(context, night)
-    made = forecast.forecast(workspace, str(written))
+    made = forecast.forecast(workspace, str(written), context["params"]["candidate_name"])
     return made.rows[0].forecast_id if made.rows else None
 
 
@@ -224,7 +224,13 @@ def _study(context: Context, night: str) -> tuple[Workspace, study.StudyOptions]
         sizes=params["sizes"],
     )
     chosen = {name: tuple(params[name]) for name in ("by", "include", "exclude", "engines")}
-    return workspace, study.StudyOptions(**chosen, seed=params["seed"])
+    return workspace, study.StudyOptions(
+        **chosen,
+        seed=params["seed"],
+        step=params["step"],
+        at=tuple(params["at"]),
+        statistics=params["statistics"],
+    )
 
 
 def _bare_workspace(context: Context, night: str, **more: Any) -> Workspace:

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
-from pipeline.errors import BadInput, Fault
+from pipeline.errors import BadInput, Fault, counted
+from pipeline.failing import failures_of
 from pipeline.feedback import FEEDBACK
 from pipeline.feedback.promote import Promoted, promote
-from pipeline.feedback.queue import MISSED, Correction, Entered, Failure, State, correct, end, enter, find, queue
+from pipeline.feedback.queue import MISSED, Correction, Entered, Failure, State, correct, end, enter, queue
 from pipeline.golden.assertions import Citation
-from pipeline.golden.items import GoldenItem, GoldenSet, plain_question
+from pipeline.golden.items import Draft, GoldenSet, plain_question
 from pipeline.keeping import opened_ledger, targets_of
 from pipeline.ledger import has_commit
 from pipeline.store import Artifact
-from pipeline.workspace import Corpus, Facts, Workspace, find_scores, mentioned, now, read, score_keys
-
-SHOWN = 10
-"""Hits that are kept as evidence."""
+from pipeline.workspace import (
+    Corpus,
+    Facts,
+    Workspace,
+    earlier_bodies,
+    find_classes,
+    find_corpus,
+    mentioned,
+    now,
+    read,
+    score_keys,
+)
 
 
 class Filled(NamedTuple):
@@ -50,44 +60,13 @@ def fill_queue(
     if done is not None and (reads_the_past or has_commit(workspace.settings.ledger_url, deed)):
         workspace.note(FEEDBACK, run_id[:12], "store", time.monotonic() - started)
         return Filled(0, 0)
-    failures = _failures(workspace, corpus, grouped, sets, run_id)
+    failures = failures_of(workspace, corpus, grouped, sets, run_id)
     new = 0 if reads_the_past else _write(workspace, corpus, grouped, sets, failures, deed)
     if done is None:
         workspace.store.write(FEEDBACK, inputs, {}, {"failures": len(failures)})
-    detail = f"{new:,} of {len(failures):,} failures are new"
+    detail = f"{counted(len(failures), 'failure')}, {new:,} of them new"
     workspace.note(FEEDBACK, run_id[:12], "computed", time.monotonic() - started, detail)
     return Filled(len(failures), new)
-
-
-def _failures(
-    workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Sequence[GoldenSet], run_id: str
-) -> list[Failure]:
-    items = {(golden.name, item.query_id): item for golden in sets for item in golden.items}
-    failures = []
-    for made in find_scores(workspace, corpus, grouped, sets):
-        columns = ["golden_set", "query_id", "engine", "failure_class"]
-        failed = [row for row in read(workspace, made, "outcomes.parquet", columns).to_pylist() if row["failure_class"]]
-        hits: dict[str, list[str]] = {}
-        for hit in read(workspace, made, "rankings.parquet", ["query_id", "rank", "tap", "path_text"]).to_pylist():
-            if hit["rank"] <= SHOWN:
-                hits.setdefault(hit["query_id"], []).append(f"{hit['tap']}::{hit['path_text']}")
-        failures += [_failure(row, items[row["golden_set"], row["query_id"]], hits, run_id) for row in failed]
-    return failures
-
-
-def _failure(row: dict[str, Any], item: GoldenItem, hits: dict[str, list[str]], run_id: str) -> Failure:
-    return Failure(
-        source="run",
-        golden_set=row["golden_set"],
-        query_id=item.query_id,
-        item_version=item.item_version,
-        engine=row["engine"],
-        run_id=run_id,
-        failure_class=row["failure_class"],
-        question=item.question,
-        shown=hits.get(item.query_id, []),
-        wanted=[*item.exemplar, *item.relevant],
-    )
 
 
 def _write(
@@ -108,6 +87,7 @@ def _write(
     concepts = mentioned(workspace, entries)
     said = [row for golden in sets for row in provenance_of(resolve(golden, entries, concepts=concepts), targets)]
     with opened_ledger(workspace) as ledger, ledger.adding(deed, now()) as addition:
+        addition.note()  # that this run was entered, though nothing of it may be new
         append_once(addition, said)
         return len(enter(addition, failures))
 
@@ -116,9 +96,11 @@ def _write(
 
 
 def listed(workspace: Workspace, state: State | None = None) -> list[Entered]:
-    """Return the queue, or what of it is in a state."""
+    """Return the queue as of the position that is asked for, or what of it is in a state."""
+    as_of = workspace.settings.config.as_of
     with opened_ledger(workspace) as ledger:
-        return [entered for entered in queue(ledger) if state in (None, entered.state)]
+        known = queue(ledger, None if as_of < 0 else as_of)
+    return [entered for entered in known if state in (None, entered.state)]
 
 
 def add_miss(
@@ -127,7 +109,7 @@ def add_miss(
     """Enter what a user asked and did not get. The same miss is entered once.
 
     Raises:
-        BadInput: the question is blank, or no set is named where there are several.
+        BadInput: the question is blank, there is no such set, or none is named where there are several.
     """
     sets = {golden.name: golden for golden in workspace.golden_sets()}
     in_files = [name for name, golden in sets.items() if golden.path.exists()]
@@ -136,8 +118,10 @@ def add_miss(
     if golden_set is None and len(in_files) != 1:
         raise BadInput([Fault("--golden-set", "is missing, and there are several", f"name one of: {', '.join(sets)}")])
     name = golden_set or in_files[0]
-    known = sets[name].items if name in sets else ()
-    same = [item for item in known if plain_question(item.question) == plain_question(question)]
+    if name not in sets:
+        todo = f"name one of: {', '.join(sets)}"
+        raise BadInput([Fault("--golden-set", f"no golden set is called {name!r}", todo)])
+    same = [item for item in sets[name].items if plain_question(item.question) == plain_question(question)]
     failure = Failure(
         source="user",
         golden_set=name,
@@ -194,15 +178,33 @@ def reject_failure(workspace: Workspace, feedback_id: str, by: str, why: str) ->
         return end(addition, feedback_id, "rejected", by, why)
 
 
+def triage_failure(workspace: Workspace, feedback_id: str, by: str, note: str) -> Entered:
+    """Note that somebody looked at a failure.
+
+    Raises:
+        BadInput: there is no such failure, or nothing more happens to it.
+    """
+    with opened_ledger(workspace) as ledger, ledger.adding("feedback triage", now()) as addition:
+        return end(addition, feedback_id, "triaged", by, note)
+
+
 def promote_failure(workspace: Workspace, feedback_id: str, by: str) -> Promoted:
     """Make a permanent test of a corrected failure; the next night scores it. Doing it twice changes nothing.
 
     Raises:
-        BadInput: there is no such failure, it has no correction, or a citation resolves to nothing; all are named.
+        BadInput: there is no such failure, it has no correction, a citation resolves to nothing, or no night could read
+            the set with the new item; all are named.
+        MissingArtifact: the corpus has not been grouped yet, or not been searched for concepts.
     """
+    from pipeline.golden.resolve import looked_up
+
     sets = {golden.name: golden for golden in workspace.golden_sets()}
     targets = targets_of(workspace)
-    with opened_ledger(workspace) as ledger:
-        find(ledger, feedback_id)  # so that a wrong id leaves no trace
-        with ledger.adding(f"feedback promote {feedback_id}", now()) as addition:
-            return promote(addition, feedback_id, by, sets, targets)
+    entries = read(workspace, find_classes(workspace, find_corpus(workspace)), "entries.parquet")
+    mentions, earlier = mentioned(workspace, entries), partial(earlier_bodies, workspace)
+
+    def look_up(draft: Draft) -> Draft:
+        return looked_up(draft, entries, earlier, mentions)
+
+    with opened_ledger(workspace) as ledger, ledger.adding(f"feedback promote {feedback_id}", now()) as addition:
+        return promote(addition, feedback_id, by, sets, targets, look_up)

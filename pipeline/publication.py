@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pipeline.classes.clusters import MEMBERS
+from pipeline.failing import feedback_of
 from pipeline.golden.items import GoldenSet
 from pipeline.records import Table, parquet_bytes
 from pipeline.reports.feed import (
@@ -80,6 +81,8 @@ def run_files(
         tables[name] = with_run_id(_joined(workspace, drawn, RUN_TABLES[name]), run_id)
     tables["falloff"] = _nightly(tables["falloff"])
     ready = [row for golden in sets for row in readiness_of(workspace, corpus, grouped, golden)]
+    failed = feedback_of(workspace, corpus, grouped, sets, run_id)
+    tables["feedback"] = with_run_id(RUN_TABLES["feedback"].from_rows(failed), run_id)
     tables["readiness"] = with_run_id(RUN_TABLES["readiness"].from_rows(ready), run_id)
     differ = [row for golden in sets for row in conflicts_of(workspace, corpus, grouped, golden)]
     tables["conflicts"] = with_run_id(RUN_TABLES["conflicts"].from_rows(differ), run_id)

@@ -34,20 +34,22 @@ from pipeline.engines import (
     Retriever,
     UpdatingEngine,
 )
-from pipeline.errors import BadInput, Fault, Unsound
-from pipeline.falloff import CURVES, Plan
-from pipeline.golden.concepts import CONCEPTS
-from pipeline.golden.items import RESOLVE, GoldenSet
+from pipeline.errors import AssayError, BadInput, Fault, MissingArtifact, Unsound, counted
+from pipeline.falloff import CURVES, Plan, bound
+from pipeline.golden.concepts import CONCEPTS, Concepts, DraftConcepts
+from pipeline.golden.items import RESOLVE, Draft, GoldenSet
 from pipeline.records import Record
 from pipeline.reports.feed import FEED, StepSource, follows, forecast_files, is_whole, point_to, run_folder, run_id_of
 from pipeline.reports.feed import publish as put_in_feed
 from pipeline.scoring import SCORE
+from pipeline.scoring.answered import Answered
 from pipeline.store import Artifact
-from pipeline.taps.snapshot import SNAPSHOT, TapState, attempt, verdict
-from pipeline.taps.taplist import Tap, TapList, corpus_digest
+from pipeline.taps.snapshot import SNAPSHOT, TapState, attempt, snapshot_inputs, verdict
+from pipeline.taps.taplist import Tap, TapList, corpus_digest, is_local
 from pipeline.workspace import (
     CORPUS,
     Corpus,
+    Drafts,
     EarlierIndex,
     Made,
     Told,
@@ -223,7 +225,7 @@ def sign(workspace: Workspace, corpus: Corpus, shard: Shard = WHOLE) -> None:
         from pipeline.classes.signatures import SIGNATURES, signature_table
 
         signed = signature_table(_bodies(workspace, corpus, new), threads=workspace.settings.config.threads)
-        detail = f"{len(new):,} of {len(wanted):,} bodies hashed"
+        detail = f"{len(new):,} of {counted(len(wanted), 'body')} hashed"
         return {"signatures.parquet": SIGNATURES.to_bytes(signed)}, {"bodies": len(new)}, detail
 
     workspace.once(SIGN, str(shard), sign_inputs(new), make)
@@ -297,7 +299,10 @@ def concepts(workspace: Workspace, corpus: Corpus) -> list[Artifact]:
 
     Reads the catalogues and the file of concepts. Writes ``mentions``, one artifact a tap; nothing without concepts.
     """
-    declared = workspace.settings.concepts()
+    return _mentions(workspace, corpus, workspace.concepts)
+
+
+def _mentions(workspace: Workspace, corpus: Corpus, declared: Concepts) -> list[Artifact]:
     if not declared.concepts:
         return []
 
@@ -308,7 +313,7 @@ def concepts(workspace: Workspace, corpus: Corpus) -> list[Artifact]:
             found = find_mentions(read(workspace, made, "entries.parquet", COLUMNS), declared)
             return {"mentions.parquet": MENTIONS.to_bytes(found)}, {"mentions": found.num_rows}
 
-        return workspace.once(CONCEPTS, tap.name, mentions_inputs(workspace, made), make)
+        return workspace.once(CONCEPTS, tap.name, mentions_inputs(made, declared), make)
 
     return [find(tap, made) for tap, made in zip(corpus.taps, corpus.catalogs, strict=True)]
 
@@ -321,8 +326,12 @@ def resolve(workspace: Workspace, grouped: Artifact) -> list[GoldenSet]:
     Raises:
         BadInput: rows are wrong, or name nothing in the corpus; all rows of all sets are named, with candidates.
     """
-    sets = workspace.golden_sets()
-    concepts(workspace, find_corpus(workspace))
+    corpus = find_corpus(workspace)
+    drafts, declared = workspace.drafts(), workspace.declared()
+    if drafts.faults or declared.faults:
+        raise BadInput([*declared.faults, *_looked_up(workspace, corpus, grouped, drafts, declared).faults])
+    concepts(workspace, corpus)
+    sets = [draft.golden for draft in drafts.sets]
     faults: list[Fault] = []
     for golden in sets:
 
@@ -340,6 +349,31 @@ def resolve(workspace: Workspace, grouped: Artifact) -> list[GoldenSet]:
     if faults:
         raise BadInput(faults)
     return sets
+
+
+def _looked_up(
+    workspace: Workspace, corpus: Corpus, grouped: Artifact, drafts: Drafts, declared: DraftConcepts
+) -> Drafts:
+    """Return golden sets of which rows are wrong with what all their rows name wrongly, so that it is told at once."""
+    from pipeline.golden.resolve import looked_up as look_up
+
+    _mentions(workspace, corpus, declared.concepts)
+    entries = read(workspace, grouped, "entries.parquet")
+    mentions = mentioned(workspace, entries, declared.concepts)._replace(known=declared.named)
+    earlier = cache(partial(earlier_bodies, workspace))
+    return drafts._replace(sets=[look_up(draft, entries, earlier, mentions) for draft in drafts.sets])
+
+
+def looked_up(workspace: Workspace, draft: Draft) -> Draft:
+    """Return a set, of rows that are no golden set of the night yet, with what they name wrongly in the corpus.
+
+    Raises:
+        MissingArtifact: the corpus has not been grouped yet.
+    """
+    corpus = find_corpus(workspace)
+    grouped = find_classes(workspace, corpus)
+    (found,) = _looked_up(workspace, corpus, grouped, Drafts([draft], []), workspace.declared()).sets
+    return found
 
 
 def index(workspace: Workspace, corpus: Corpus, engine: str) -> list[Artifact]:
@@ -409,7 +443,7 @@ def _from_earlier_commits(workspace: Workspace, built: UpdatingEngine) -> BuildI
         if before is None:
             return built.index_tap(documents), None
         updated = built.update_tap(documents, before)
-        return updated.data, f"{updated.new} of {documents.num_rows} entries tokenized"
+        return updated.data, f"{updated.new:,} of {counted(documents.num_rows, 'entry')} tokenized"
 
     return build
 
@@ -532,6 +566,7 @@ def score(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine: str, 
             engine=engine,
             corpus=corpus.digest,
             class_rule=workspace.settings.config.class_rule,
+            deciding=workspace.settings.config.abstain_by,
         )
         return {f"{table.name}.parquet": table.to_bytes(scored.table(table)) for table in TABLES}, scored.facts()
 
@@ -677,10 +712,12 @@ def publish(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Seque
 
         detail = publish_lineage(workspace, before, published.run_id)
     point_to(workspace.store, published.run_id)
-    if forecast_files(workspace.store, corpus.digest):
+    # A run that was there already told what it tells of a corpus without a tap when it was published.
+    told = forecast_files(workspace.store, corpus.digest, without=source == "computed")
+    if told:
         from pipeline.reports.forecasts import record_outcomes
 
-        record_outcomes(workspace.store, corpus.digest)
+        record_outcomes(workspace.store, told)
     workspace.note(FEED, published.run_id[:12], source, time.monotonic() - started, detail)
     workspace.night.came_out(published.run_id)
     return published
@@ -706,6 +743,8 @@ class Published(NamedTuple):
     run_id: str
     folder: Path
     headline: tuple[Headline, ...]
+    answers: tuple[Answered, ...]
+    """How each set was answered under each engine."""
     not_run: Mapping[str, str]
     """Why an engine did not run, by name."""
     absent: Absent
@@ -723,11 +762,12 @@ def published_as(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: 
         MissingArtifact: an engine has not scored a set yet.
     """
     run_id = run_id_of(identity_of(workspace, corpus, sets))
-    headline = headline_of(find_scores(workspace, corpus, grouped, sets))
+    scores = find_scores(workspace, corpus, grouped, sets)
     return Published(
         run_id,
         run_folder(workspace.store, run_id),
-        headline,
+        headline_of(scores),
+        tuple(Answered.model_validate(made.facts["answers"]) for made in scores),
         workspace.settings.not_run,
         workspace.settings.absent,
         checks_of(find_checks(workspace, corpus, sets)),
@@ -759,6 +799,24 @@ class Place(NamedTuple):
     sets: list[GoldenSet]
 
 
+def resolved_place(workspace: Workspace) -> Place:
+    """Find the corpus and its classes, and resolve the golden sets there.
+
+    Raises:
+        BadInput: rows are wrong, or name nothing in the corpus; all rows of all sets are named.
+        MissingArtifact: the corpus has not been grouped yet.
+    """
+    try:
+        found = find_corpus(workspace)
+        grouped = find_classes(workspace, found)
+    except MissingArtifact:
+        faults = [*workspace.declared().faults, *workspace.drafts().faults]
+        if faults:
+            raise BadInput([*faults, LOOKED_UP_LATER]) from None
+        raise
+    return Place(found, grouped, resolve(workspace, grouped))
+
+
 def place(workspace: Workspace) -> Place:
     """Find the corpus, its classes, and the golden sets as they were resolved.
 
@@ -781,13 +839,44 @@ def check_inputs(workspace: Workspace) -> TapList:
             are named, but for entries that there are not, which only the corpus shows.
     """
     settings = workspace.settings
-    of_entries = faults_in(workspace.golden_sets)
-    of_entries += settings.engine_faults(None if of_entries else asked_ids(workspace), proven_engines(workspace))
-    faults = [*faults_in(settings.tap_list), *of_entries, *([LOOKED_UP_LATER] if of_entries else [])]
-    faults += [*faults_in(settings.concepts), *faults_in(settings.cluster_decisions)]
-    if faults:
-        raise BadInput(faults)
+    drafts, declared = workspace.drafts(), workspace.declared()
+    asked = None if drafts.faults else asked_ids(workspace)
+    of_engines = settings.engine_faults(asked, proven_engines(workspace))
+    if not drafts.faults:
+        of_engines += faults_in(partial(_bound_curves, workspace))
+    of_corpus = [*faults_in(settings.tap_list), *faults_in(settings.cluster_decisions)]
+    if drafts.faults or declared.faults or of_engines or of_corpus:
+        of_rows = drafts.faults or declared.faults
+        found = _looked_up_at_once(workspace, drafts, declared) if of_rows and not of_corpus else None
+        later = [LOOKED_UP_LATER] if of_engines or (drafts.faults and found is None) else []
+        told = [*of_corpus, *declared.faults, *(found or drafts).faults, *of_engines, *later]
+        raise BadInput(dict.fromkeys(told))
     return settings.tap_list()
+
+
+def _looked_up_at_once(workspace: Workspace, drafts: Drafts, declared: DraftConcepts) -> Drafts | None:
+    """Read the taps though golden sets are wrong, to tell all that is wrong with them.
+
+    None where a tap is wrong itself, or has to be fetched first: nobody waits for that to be told of a slip.
+    """
+    taps = workspace.settings.tap_list()
+    if not all(is_local(tap) or _is_snapshotted(workspace, tap) for tap in taps.taps):
+        return None
+    try:
+        verdict(read_taps(workspace, taps.taps))
+        whole = corpus(workspace)
+        return _looked_up(workspace, whole, classes(workspace, whole), drafts, declared)
+    except AssayError:
+        return None
+
+
+def _is_snapshotted(workspace: Workspace, tap: Tap) -> bool:
+    return workspace.store.find(SNAPSHOT, snapshot_inputs(tap, workspace.snapshot_options)) is not None
+
+
+def _bound_curves(workspace: Workspace) -> None:
+    config, sets = workspace.settings.config, workspace.golden_sets()
+    bound(config.orders, config.sizes, max((len(golden.items) for golden in sets), default=0))
 
 
 def read_tap(workspace: Workspace, tap: Tap) -> TapState:

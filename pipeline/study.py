@@ -6,14 +6,14 @@ published beside them, under the digest of all that can change its result.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from pipeline.config import sources_of
 from pipeline.errors import BadInput, Fault
-from pipeline.falloff import Plan
+from pipeline.falloff import Plan, Statistics
 from pipeline.records import parquet_bytes
 from pipeline.reports.feed import (
     STUDIES,
@@ -28,16 +28,18 @@ from pipeline.store import Artifact, canonical_json, digest
 from pipeline.tables import FALLOFF_TABLES
 from pipeline.taps.snapshot import verdict
 from pipeline.taps.taplist import TapList
-from pipeline.workspace import Facts, Workspace, identity_of, read
+from pipeline.workspace import Facts, Pinned, Workspace, identity_of, read
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from pipeline.falloff.rows import OrderKind
+    from pipeline.golden.items import GoldenSet
     from pipeline.reports.growth import Growth
 
 By = Literal["random", "date", "size", "harm", "entries"]
 """In what order the catalogue grows, as people name it."""
+MOST_SEED = 2**32 - 1
 KINDS: dict[By, OrderKind] = {
     "random": "random",
     "date": "first_seen",
@@ -62,6 +64,12 @@ class StudyOptions:
     """The engines; all that run unless named."""
     seed: int = 0
     """The first seed of drawn orders, and the seed of the draws of clusters."""
+    step: int = 0
+    """Entries between two sizes, in place of a number of sizes."""
+    at: tuple[int, ...] = ()
+    """The sizes themselves, in place of a number of them."""
+    statistics: Statistics = "subset"
+    """What engines of words take the weights of words from: each subset, or the whole corpus."""
 
 
 class Studied(NamedTuple):
@@ -112,7 +120,18 @@ def draw(workspace: Workspace, options: StudyOptions, by: By) -> list[Artifact]:
 def _drawn(narrowed: Workspace, options: StudyOptions, by: By, at: Place) -> list[Artifact]:
     config = narrowed.settings.config
     engines = engines_of(narrowed, options)
-    plan = Plan(KINDS[by], config.orders, config.sizes, options.seed, engines)
+    plan = Plan(
+        KINDS[by],
+        config.orders,
+        config.sizes,
+        options.seed,
+        engines,
+        options.statistics,
+        config.floors,
+        options.step,
+        tuple(sorted(set(options.at))),
+        {} if options.engines else narrowed.settings.not_run,
+    )
     return [falloff(narrowed, at, golden, plan) for golden in at.sets]
 
 
@@ -129,12 +148,12 @@ def publish(workspace: Workspace, options: StudyOptions) -> Studied:
     at = place(narrowed)
     made = [each for by in _each_once(options.by) for each in _drawn(narrowed, options, by, at)]
     row = _row(workspace, narrowed, options, at)
-    tables = {name: _joined(narrowed, made, name) for name in FALLOFF_TABLES}
+    tables = {name: _with_study(_joined(narrowed, made, name), row) for name in FALLOFF_TABLES}
     questions = {item.query_id: item.question for golden in at.sets for item in golden.items}
     folder = study_folder(workspace.store, row.study_id)
     if not is_whole_folder(folder):
         page = render_study(row, tables, questions)
-        files = {f"{name}.parquet": parquet_bytes(_with_study(table, row)) for name, table in tables.items()}
+        files = {f"{name}.parquet": parquet_bytes(table) for name, table in tables.items()}
         files |= {"studies.parquet": STUDIES.to_bytes(STUDIES.from_rows([row])), "report.html": page.html}
         publish_folder(workspace.store, folder, files | page.images)
     return Studied(row, folder, growth(tables, questions, {}, drawn=False))
@@ -160,6 +179,24 @@ def narrow(workspace: Workspace, options: StudyOptions) -> Workspace:
         for name in options.exclude
         if name in targets
     ]
+    faults += [
+        Fault(f"--include {name}", "it is excluded as well", "name it once")
+        for name in options.include
+        if name in options.exclude
+    ]
+    faults += [
+        Fault(f"--include {name}", "it is a target, which every subset holds", "name the taps that are to join")
+        for name in options.include
+        if name in targets
+    ]
+    if options.step < 0 or (options.step and options.at):
+        what = "is below 0" if options.step < 0 else "and --at are two ways to say at what sizes"
+        faults.append(Fault(f"--step {options.step}", what, "give one of them, of 1 or more entries"))
+    faults += [Fault(f"--at {size}", "is no size", "give 1 or more entries") for size in options.at if size < 1]
+    if not 0 <= options.seed <= MOST_SEED:
+        faults.append(Fault("--seed", f"{options.seed} is no seed", f"give a whole number from 0 to {MOST_SEED}"))
+    if not options.by:
+        faults.append(Fault("--by", "no order is named", f"name one or more of: {', '.join(get_args(By))}"))
     if not workspace.settings.config.orders:
         faults.append(Fault("orders", "0 orders draw no curve", "ask for 1 or more; 20 give a band"))
     if faults:
@@ -210,22 +247,58 @@ def _row(workspace: Workspace, narrowed: Workspace, options: StudyOptions, at: P
     config, kept = workspace.settings.config, {tap.name for tap in at.corpus.taps}
     by = _each_once(options.by)
     engines = engines_of(workspace, options)
-    asked: Facts = {"by": [*by], "engines": [*engines], "seed": options.seed}
-    identity: Facts = {**identity_of(narrowed, at.corpus, at.sets), "study": asked}
+    left_out = [tap.name for tap in workspace.settings.tap_list().taps if tap.name not in kept]
+    identity = identity_of_study(workspace, narrowed, options, at.corpus, at.sets)
     return StudyRow(
         study_id=digest(identity),
         corpus=at.corpus.digest,
         taps=len(at.corpus.taps),
         entries=int(str(at.grouped.facts["entries"])),
         classes=int(str(at.grouped.facts["classes"])),
-        left_out=[tap.name for tap in workspace.settings.tap_list().taps if tap.name not in kept],
+        left_out=left_out,
         by=[*by],
         orders=config.orders,
         sizes=config.sizes,
         seed=options.seed,
+        step=options.step,
+        at=sorted(set(options.at)),
+        statistics=options.statistics,
         engines=[*engines],
         golden_sets=[GoldenSetRow(name=each.name, digest=each.digest, items=len(each.items)) for each in at.sets],
         configuration=canonical_json(identity),
+    )
+
+
+def identity_of_study(
+    workspace: Workspace, narrowed: Workspace, options: StudyOptions, corpus: Pinned, sets: Sequence[GoldenSet]
+) -> Facts:
+    """Return everything that can change what a study says: what its id is the digest of."""
+    kept = {tap.name for tap in corpus.taps}
+    asked: Facts = {
+        "by": [*_each_once(options.by)],
+        "engines": [*engines_of(workspace, options)],
+        # What is left out and what was named change no curve, and are told.
+        "named": [*sorted(set(options.engines))],
+        "left_out": [tap.name for tap in workspace.settings.tap_list().taps if tap.name not in kept],
+        "seed": options.seed,
+        "step": options.step,
+        "at": [*sorted(set(options.at))],
+        "statistics": options.statistics,
+    }
+    return {**identity_of(narrowed, corpus, sets), "study": asked}
+
+
+def options_of_study(identity: Mapping[str, Any]) -> StudyOptions:
+    """Return the options that make a study of this identity again, over the same tap list."""
+    asked = identity["study"]
+    return StudyOptions(
+        by=tuple(asked["by"]),
+        exclude=tuple(asked["left_out"]),
+        engines=tuple(asked["named"]),
+        seed=asked["seed"],
+        step=asked["step"],
+        at=tuple(asked["at"]),
+        statistics=asked["statistics"],
     )
 
 

@@ -16,6 +16,7 @@ from pipeline.config import Config
 from pipeline.errors import BadInput, Fault
 from pipeline.falloff.rows import ATTRIBUTION, FALLOFF, FALLOFF_FITS, FALLOFF_NOTES, FALLOFF_SUMMARIES
 from pipeline.feedback.readiness import READINESS
+from pipeline.feedback.rows import FEEDBACK_ROWS
 from pipeline.golden.concepts import Concept
 from pipeline.golden.items import GoldenRow
 from pipeline.judgments.conflicts import CONFLICTS
@@ -26,7 +27,8 @@ from pipeline.reports.forecasts import FORECAST_ROWS
 from pipeline.reports.proposal import PinProposal
 from pipeline.scoring.duplicates import DUPLICATE_TAX
 from pipeline.scoring.near import NEAR_METRICS
-from pipeline.scoring.outcomes import ABSTENTION, JUDGED_METRICS, OUTCOMES
+from pipeline.scoring.outcomes import JUDGED_METRICS, OUTCOMES
+from pipeline.scoring.policies import ABSTENTION
 from pipeline.scoring.rows import ITEMS, METRICS, RANKINGS
 from pipeline.scoring.sensitivity import SENSITIVITY
 from pipeline.taps.taplist import TapKeys
@@ -77,6 +79,7 @@ RUN_TABLES: dict[str, Table] = {
     **FALLOFF_TABLES,
     "readiness": READINESS,
     "conflicts": CONFLICTS,
+    "feedback": FEEDBACK_ROWS,
 }
 """Tables of a published run, `feed/run=<run_id>/<table>.parquet`. Each has the run's id as its first column."""
 

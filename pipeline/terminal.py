@@ -28,6 +28,8 @@ from pipeline.classes.wordings import MARKS
 from pipeline.config import Absent
 from pipeline.duplicates import MOST_ASTRAY, Choice, ExactCheck, Group
 from pipeline.errors import AssayError, one_line
+from pipeline.feedback.readiness import ReadinessRow
+from pipeline.reports.behind import ExplainedRow
 from pipeline.reports.duplication import (
     Became,
     ClusterView,
@@ -40,16 +42,19 @@ from pipeline.reports.duplication import (
     WordRun,
 )
 from pipeline.reports.explained import (
+    Behind,
     Explained,
+    ExplainedFigure,
     ExplainedMetric,
     ExplainedRun,
     Origin,
     Reproduction,
     ShownItem,
 )
-from pipeline.reports.feed import NightRow, NightStep, Step
+from pipeline.reports.feed import NightRow, NightStep, Step, StudyRow
 from pipeline.reports.proposal import PinProposal, RowChange, TapChange
 from pipeline.reports.reading import HEADLINE, counted
+from pipeline.scoring.answered import Answered
 from pipeline.scoring.rows import MetricValue
 from pipeline.stages import Headline, Published
 from pipeline.taps.snapshot import TapState
@@ -127,13 +132,14 @@ def show_night(published: Published, night: NightRow) -> None:
     out.print(_steps_table(steps))
     _show_some([f"{each.stage} {each.subject}: {each.detail}" for each in night.details])
     show_headline(published.headline)
+    show_answers(published.answers)
     show_not_run(published.absent)
     show_checks(published.checks, published.known_items)
     made, served = sum(step.computed for step in steps), sum(step.served for step in steps)
     if not made:
         said = f"Nothing was recomputed: all {served} outputs came from the store"
     elif served:
-        said = f"{made} of {made + served} outputs were made, the others came from the store"
+        said = f"{made} of {made + served} outputs {_was(made)} made, the others came from the store"
     else:
         said = f"All {made} outputs were made"
     out.print(f"{said}, in {night.seconds:.1f} s.")
@@ -221,6 +227,31 @@ def headline_table(headline: Iterable[Headline]) -> Table:
 GRADINGS = {"row": "as pinned", "name": "by name"}
 
 
+def _was(count: int) -> str:
+    return "was" if count == 1 else "were"
+
+
+def show_answers(answers: Iterable[Answered]) -> None:
+    """Print how each set was answered under each engine, what failed, and what has an answer now, a line each."""
+    for row in answers:
+        who = f"{row.golden_set}, {row.engine}"
+        truth = "no answer is judged" if row.truthfulness is None else f"truthfulness {row.truthfulness:.3f}"
+        always = "" if row.always_answer is None else f", always answering {row.always_answer:.3f}"
+        show_line(
+            f"answers {who}: {truth}{always}; false answers {_rate_of(row.false_answer_rate, row.n_unanswerable)}, "
+            f"false abstentions {_rate_of(row.false_abstention_rate, row.n_answerable)}"
+        )
+        kinds = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in row.failures.items())
+        show_line(f"failed  {who}: {kinds or 'nothing'}")
+        if row.answerable_now:
+            said = f"{_some(row.answerable_now)}; the report names the taps"
+            show_line(f"alarm   {who}: answerable now, and its row says that nothing answers it: {said}")
+
+
+def _rate_of(rate: float | None, n: int) -> str:
+    return f"none of {n}" if rate is None else f"{rate:.3f} of {n}"
+
+
 def show_not_run(absent: Absent | None) -> None:
     """Print why engines did not run, and of how many; nothing where all did, or only one was asked for."""
     if absent is not None and absent.told:
@@ -283,10 +314,22 @@ def show_rows(title: str, columns: Sequence[str], rows: Iterable[Sequence[object
     out.print(table)
 
 
-def show_explained(explained: Explained) -> None:
+def show_readiness(name: str, found: Sequence[ReadinessRow]) -> None:
+    """Print what a golden set is good for, a line a demand, with the first items at fault and how many there are."""
+    most = 3
+    rows = []
+    for row in found:
+        more = f" and {row.n_ids - most:,} more" if row.n_ids > most else ""
+        rows.append([row.verdict, row.demand, row.wanted, row.says, ", ".join(row.ids[:most]) + more])
+    show_rows(f"Readiness of {name}", ("", "demand", "wanted", "found", "items at fault"), rows)
+
+
+def show_explained(explained: Explained | ExplainedRow) -> None:
     """Print what stands behind a number, a question or a run: what it is, how to make it again, its rows."""
     if isinstance(explained, ExplainedMetric):
         _print_facts(f"Number {explained.id}", explained.metric | {"mean of the items": explained.mean_of_items})
+    elif isinstance(explained, ExplainedRow):
+        _print_facts(f"Number {explained.id}, a row of {explained.table}", explained.row)
     elif isinstance(explained, ExplainedRun):
         show_rows(
             "Headline measures",
@@ -296,14 +339,44 @@ def show_explained(explained: Explained) -> None:
                 for row in explained.headline
             ],
         )
-    _print_origin(explained.origin)
+    if isinstance(explained, ExplainedFigure):
+        _print_facts(f"Figure {explained.id} of {explained.table}", explained.row)
+        for behind in explained.behind:
+            _print_behind(behind)
+    if isinstance(explained.origin, StudyRow):
+        _print_facts("The study that it belongs to", explained.origin.model_dump(exclude={"configuration"}))
+    else:
+        _print_origin(explained.origin)
     _print_reproduction(explained.reproduction)
     if isinstance(explained, ExplainedMetric) and explained.parts:
         rows = [[part.id, part.facet_value, _rounded(part.value), part.n_items] for part in explained.parts]
         show_rows("The means that it is the mean of", ("id", "value of the facet", "mean", "items"), rows)
-    if not isinstance(explained, ExplainedRun):
+    if isinstance(explained, ExplainedRow):
+        head = list(explained.items[0]) if explained.items else []
+        rows = [[_shown(value) for value in item.values()] for item in explained.items]
+        show_rows("The items that it was counted from", [name.replace("_", " ") for name in head], rows)
+    elif not isinstance(explained, ExplainedRun | ExplainedFigure):
         for item in explained.items:
             _print_item(item)
+
+
+def _print_behind(behind: Behind) -> None:
+    shown = _TELLING[behind.table]
+    rows = [[_cell(row[name]) for name in shown] for row in behind.rows]
+    heads = [name.replace("_", " ") for name in shown]
+    show_rows(f"Behind it, of {behind.table}: {counted(len(rows), 'row')}", tuple(heads), rows)
+
+
+_TELLING = {
+    "falloff": ("engine", "seed", "entries", "taps", "value", "order_low", "order_high", "query_low", "query_high"),
+    "falloff_fits": ("model", "a", "b", "error", "held_out_error", "chosen"),
+    "metrics": ("metric", "grading", "value", "ci_low", "ci_high", "n"),
+}
+"""What is shown of the rows behind a figure."""
+
+
+def _cell(value: object) -> str:
+    return f"{value:.4f}" if isinstance(value, float) else _shown(value)
 
 
 def _print_facts(title: str, facts: Mapping[str, object]) -> None:
@@ -384,6 +457,10 @@ def _rounded(value: float | None) -> str:
 
 def show_study(studied: Studied) -> None:
     """Show what a study says in words, and where it is."""
+    if studied.row.statistics == "global":
+        out.print(
+            "Words weigh in every subset what they weigh in the whole corpus (--statistics global).", markup=False
+        )
     for each in studied.growth.said:
         who = f"{each.golden_set}, {each.engine}, {each.kind}" + ("" if each.label == "ok" else f" ({each.label})")
         out.print(who, markup=False, style="bold")
@@ -410,7 +487,7 @@ def show_forecast(made: Forecasted) -> None:
                 *(_figure(value) for value in (row.before, row.after)),
                 _figure(row.change, "+"),
                 f"{_figure(row.low, '+')} to {_figure(row.high, '+')}",
-                row.outlook if row.reason is None else f"{row.outlook}: {row.reason}",
+                ": ".join(said for said in (row.outlook, row.reason) if said),
             ]
             for row in shown
         ],
@@ -422,7 +499,10 @@ def show_forecast(made: Forecasted) -> None:
             out.print(f"{where}: questions that it would {verb}: {one_line(many)}", markup=False)
     if made.rows:
         first = made.rows[0]
-        out.print(f"{first.entries:,} entries, of which {first.mirrors:,} mirror what is there already", markup=False)
+        out.print(
+            f"{counted(first.entries, 'entry')}, {first.mirrors:,} of them copies of what is there already",
+            markup=False,
+        )
         if first.outcome is None:
             out.print(f"admitted already: recall@10 changed by {_figure(first.realised, '+')}", markup=False)
     for line in made.not_made:
@@ -446,9 +526,10 @@ def show_duplicates(found: Duplicates) -> None:
     """Print the sections that were asked for."""
     facts = found.near_duplicates
     show_line(
-        f"Run {found.run_id[:12]}: {facts.clusters:,} near-duplicate clusters of {facts.bodies:,} bodies and "
-        f"{facts.entries:,} entries, joined from a similarity of {found.near_threshold}; "
-        f"{facts.astray:,} of {facts.eligible:,} bodies astray from the exact join."
+        f"Run {found.run_id[:12]}: {counted(facts.clusters, 'near-duplicate cluster')} of "
+        f"{counted(facts.bodies, 'body')} and {counted(facts.entries, 'entry')}, joined from a similarity of "
+        f"{found.near_threshold}; "
+        f"{facts.astray:,} of {counted(facts.eligible, 'body')} astray from the exact join."
     )
     left_out = found.left_out.get
     if found.taps is not None:
@@ -536,9 +617,9 @@ def _show_names(title: str, names: Sequence[NameCopies], left_out: int | None) -
 
 def _show_golden(golden: GoldenNames) -> None:
     show_line(
-        f"Of {golden.names:,} golden names {golden.ambiguous:,} stand for several contents, and "
-        f"{golden.ambiguous_apart:,} still do when copies count as one; {golden.entries:,} entries carry one, of "
-        f"{golden.classes:,} contents, {golden.apart:,} apart."
+        f"Golden names: {golden.names:,}, of which stand for several contents {golden.ambiguous:,}, and when copies "
+        f"count as one {golden.ambiguous_apart:,}. They are carried by {counted(golden.entries, 'entry')} of "
+        f"{counted(golden.classes, 'content')}, {golden.apart:,} apart."
     )
 
 
@@ -701,6 +782,7 @@ def as_json(published: Published, night: NightRow) -> dict[str, object]:
         "steps": [step.model_dump() for step in night.steps],
         "details": [detail.model_dump() for detail in night.details],
         "headline": [row.model_dump() for row in published.headline],
+        "answers": [row.model_dump() for row in published.answers],
         "not_run": dict(published.not_run),
         "checks": [row.model_dump() for row in published.checks],
         "known_items": [row.model_dump(exclude={"misses"}) for row in published.known_items],

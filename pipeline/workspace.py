@@ -20,15 +20,25 @@ from pipeline.classes import CLUSTER, SIGN
 from pipeline.classes.families import FAMILY_THRESHOLD
 from pipeline.classes.group import CLASSES
 from pipeline.classes.signatures import SCHEME
-from pipeline.config import Settings, sources_of
+from pipeline.config import Settings, faults_in, sources_of
 from pipeline.engines import INDEX, RANK, CheckedEngine, IndexEngine, RememberingEngine, fingerprint, made_of
 from pipeline.errors import BadInput, Fault
 from pipeline.falloff import CURVES, Plan
 from pipeline.feedback import FEEDBACK
-from pipeline.golden.concepts import CONCEPTS, Mentioned
+from pipeline.golden.concepts import (
+    CONCEPTS,
+    NO_DRAFT,
+    Concepts,
+    DraftConcepts,
+    Mentioned,
+    draft_concepts,
+    in_both_places,
+)
 from pipeline.golden.concepts import mentioned as in_classes
-from pipeline.golden.items import KEPT, RESOLVE, GoldenSet, parse_golden_set, read_golden_set
-from pipeline.ledger import kept_items, results_position
+from pipeline.golden.items import KEPT, RESOLVE, Draft, GoldenSet, draft_golden_set
+from pipeline.golden.kept import CONCEPTS_PLACE, concept_lines, set_lines
+from pipeline.jsonlines import read_file
+from pipeline.ledger import Kept, kept_rows, results_position
 from pipeline.reports.feed import FEED, LedgerRead, Night, Step, StepSource
 from pipeline.scoring import SCORE
 from pipeline.store import Artifact, Stage, Store, digest
@@ -41,6 +51,7 @@ if TYPE_CHECKING:
     from pipeline.feedback.readiness import ReadinessRow
     from pipeline.golden.resolve import ResolvedSet
     from pipeline.judgments.conflicts import ConflictRow
+    from pipeline.judgments.qrels import Source
     from pipeline.judgments.resolution import Grades, Resolution
 
 CORPUS = Stage("corpus", 1)
@@ -111,32 +122,72 @@ class Workspace:
                 self.night.note(LedgerRead(position=noted))
         return noted
 
+    @cached_property
+    def kept(self) -> Kept:
+        """What the ledger keeps in place of files, as of the night's position."""
+        return kept_rows(self.settings.ledger_url, self.position)
+
+    @cached_property
+    def concepts(self) -> Concepts:
+        """What concepts there are: those of the file, and those that the ledger keeps.
+
+        Raises:
+            BadInput: rows are wrong, or a concept is declared in both places; all faults are named.
+        """
+        declared = self.declared()
+        if declared.faults:
+            raise BadInput(declared.faults)
+        return declared.concepts
+
+    def declared(self) -> DraftConcepts:
+        """Read concepts as far as they can be read, and note what is wrong."""
+        faults = faults_in(lambda: self.kept)
+        lines = [] if faults else concept_lines(self.kept.concepts)
+        of_ledger = draft_concepts(CONCEPTS_PLACE, "\n".join(lines).encode("utf-8"))
+        of_file = NO_DRAFT
+        if self.settings.concept_file is not None:
+            try:
+                of_file = draft_concepts(self.settings.concept_file, read_file(self.settings.concept_file))
+            except BadInput as error:
+                faults += error.faults
+        both = [in_both_places(concept_id) for concept_id in sorted(of_file.named & of_ledger.named)]
+        return DraftConcepts(
+            Concepts((*of_file.concepts.concepts, *of_ledger.concepts.concepts)),
+            of_file.named | of_ledger.named,
+            [*faults, *of_file.faults, *of_ledger.faults, *both],
+        )
+
     def golden_sets(self) -> list[GoldenSet]:
         """Read every golden set: the files, then those that the ledger keeps, each in the order of their names.
 
         Raises:
             BadInput: rows are wrong, or a set lies in both places; all faults are named.
         """
-        readers: list[tuple[str, Callable[[], GoldenSet]]] = [
-            (path.stem, partial(read_golden_set, path)) for path in self.settings.golden_files
-        ]
-        files = {name for name, _ in readers}
-        for name, lines in sorted(kept_items(self.settings.ledger_url, self.position).items()):
+        drafts = self.drafts()
+        if drafts.faults:
+            raise BadInput(drafts.faults)
+        return [draft.golden for draft in drafts.sets]
+
+    def drafts(self) -> Drafts:
+        """Read every golden set as far as it can be read, and note what is wrong."""
+        unread = faults_in(lambda: self.kept)
+        kept = Kept() if unread else self.kept
+        readers: list[Callable[[], Draft]] = [partial(_draft_of_file, path) for path in self.settings.golden_files]
+        files = {path.stem for path in self.settings.golden_files}
+        for name, lines in set_lines(kept.golden_items, kept.decisions).items():
             if name in files:
                 todo = "a set lies in a file or in the ledger, never in both: rename the file"
-                raise BadInput([Fault(f"golden set {name}", "is a file, and in the ledger too", todo)])
-            place = Path(KEPT + name)
-            readers.append((name, partial(parse_golden_set, place, "\n".join(lines).encode("utf-8"))))
-        sets: list[GoldenSet] = []
-        faults: list[Fault] = []
-        for _, read_set in readers:
+                unread.append(Fault(f"golden set {name}", "is a file, and in the ledger too", todo))
+            else:
+                data = "\n".join(lines).encode("utf-8")
+                readers.append(partial(draft_golden_set, Path(KEPT + name), data))
+        sets: list[Draft] = []
+        for draft in readers:
             try:
-                sets.append(read_set())
+                sets.append(draft())
             except BadInput as error:
-                faults += error.faults
-        if faults:
-            raise BadInput(faults)
-        return sets
+                unread += error.faults
+        return Drafts(sets, unread)
 
     @property
     def snapshot_options(self) -> SnapshotOptions:
@@ -161,6 +212,23 @@ class Workspace:
             detail = made[2] if len(made) == 3 else None
         self.note(stage, subject, source, time.monotonic() - started, detail)
         return found
+
+
+class Drafts(NamedTuple):
+    """All golden sets, as far as they can be read."""
+
+    sets: list[Draft]
+    unread: list[Fault]
+    """What is wrong with files as a whole, and with what the ledger keeps."""
+
+    @property
+    def faults(self) -> list[Fault]:
+        """Everything that is wrong."""
+        return [*self.unread, *(fault for draft in self.sets for fault in draft.faults)]
+
+
+def _draft_of_file(path: Path) -> Draft:
+    return draft_golden_set(path, read_file(path))
 
 
 class Pinned(Protocol):
@@ -228,14 +296,14 @@ def cluster_inputs(workspace: Workspace, corpus: Corpus) -> Facts:
     }
 
 
-def mentions_inputs(workspace: Workspace, made: Artifact) -> Facts:
+def mentions_inputs(made: Artifact, declared: Concepts) -> Facts:
     """Return what the mentions of concepts in a catalogue are derived from."""
-    return {"catalog": made.key, "concepts": workspace.settings.concepts().digest}
+    return {"catalog": made.key, "concepts": declared.digest}
 
 
 def resolve_inputs(workspace: Workspace, grouped: Artifact, golden: GoldenSet) -> Facts:
     """Return what a resolved golden set is derived from."""
-    concepts = workspace.settings.concepts().digest
+    concepts = workspace.concepts.digest
     return {"classes": grouped.key, "golden": golden.digest, "concepts": concepts}
 
 
@@ -270,9 +338,16 @@ def score_inputs(workspace: Workspace, corpus: Corpus, grouped: Artifact, engine
         "engine": engine,
         "golden": golden.digest,
         "set": golden.name,
-        "concepts": workspace.settings.concepts().digest,
+        "concepts": workspace.concepts.digest,
         "position": workspace.position,
+        "abstain_by": workspace.settings.config.abstain_by,
+        "judge": pinned_judge(workspace),
     }
+
+
+def pinned_judge(workspace: Workspace) -> list[JsonValue] | None:
+    """Return model and prompt version of the judge whose judgments count; None where those of no judge do."""
+    return None if workspace.settings.judge is None else [*workspace.settings.judge]
 
 
 def checks_inputs(workspace: Workspace, corpus: Corpus, sets: Sequence[GoldenSet]) -> Facts:
@@ -295,7 +370,9 @@ def known_items_inputs(workspace: Workspace, corpus: Corpus, grouped: Artifact, 
 def nightly_plan(workspace: Workspace) -> Plan:
     """Return what curves a night draws: taps in drawn orders, under every engine that runs."""
     config = workspace.settings.config
-    return Plan("random", config.orders, config.sizes, 0, tuple(workspace.settings.running))
+    running = tuple(workspace.settings.running)
+    not_run = workspace.settings.not_run
+    return Plan("random", config.orders, config.sizes, 0, running, floors=config.floors, not_run=not_run)
 
 
 def falloff_inputs(
@@ -315,8 +392,11 @@ def falloff_inputs(
         "golden": golden.digest,
         "roles": {tap.name: tap.role for tap in corpus.taps},
         "asked": asked,
+        "position": workspace.position,
         "engines": ranked,
-        "plan": {name: getattr(plan, name) for name in ("kind", "orders", "sizes", "seed")},
+        "plan": {name: getattr(plan, name) for name in ("kind", "orders", "sizes", "seed", "statistics", "step")}
+        | {"at": [*plan.at], "not_run": dict(plan.not_run)},
+        "floors": {engine: dict(plan.floors[engine]) for engine in plan.engines if engine in plan.floors},
     }
 
 
@@ -383,13 +463,16 @@ def identity_of(workspace: Workspace, corpus: Pinned, sets: Sequence[GoldenSet])
         "near_threshold": settings.config.near_threshold,
         "orders": settings.config.orders,
         "sizes": settings.config.sizes,
+        "abstain_by": settings.config.abstain_by,
+        "floors": {engine: dict(floors) for engine, floors in settings.config.floors.items()},
         "engines": {engine: engine_fingerprint(workspace, corpus, engine) for engine in settings.running},
         "not_run": dict(settings.not_run),
         "options": {engine: options_of(workspace, engine) for engine in sorted(settings.engines)},
         "golden": {golden.name: golden.digest for golden in sets},
         "checks": peers.inputs(settings.engines_that_run),
         "qrels_position": workspace.position,
-        "concepts": settings.concepts().digest,
+        "judge": pinned_judge(workspace),
+        "concepts": workspace.concepts.digest,
         "stages": {stage.name: stage.version for stage in STAGES},
     }
 
@@ -480,17 +563,16 @@ def earlier_indexes(workspace: Workspace, engine: IndexEngine) -> dict[str, Earl
 
 def resolved_judgments(
     workspace: Workspace, corpus: Corpus, sets: Sequence[ResolvedSet], entries: pa.Table
-) -> dict[str, Resolution]:
-    """Return what all judgments of a corpus come to, for each filter of sources: grades, and where they conflict.
+) -> Callable[[Collection[Source]], Resolution]:
+    """Return what tells, for some sources, what all judgments of a corpus come to: grades, and where they conflict.
 
     What exemplars and citations say follows from ``sets``; the rest is read from the ledger as of the night's position,
-    and may be about questions that none of the sets asks.
+    and may be about questions that none of the sets asks. Of judges the pinned one counts.
     """
     from pipeline.judgments.provenance import provenance_of, unwritten
     from pipeline.judgments.qrels import read_qrels
     from pipeline.judgments.resolution import resolve_qrels
     from pipeline.judgments.targets import Targets
-    from pipeline.scoring.outcomes import SOURCE_FILTERS
 
     targets = Targets(entries, {tap.name: str(tap.pin) for tap in corpus.taps})
     qrels = [qrel for resolved in sets for qrel in unwritten(provenance_of(resolved, targets))]
@@ -500,16 +582,20 @@ def resolved_judgments(
         with closing(open_ledger(workspace.settings.ledger_url)) as ledger:
             said = read_qrels(ledger, workspace.position)
         qrels += [qrel for qrel in said if qrel.source != "provenance"]
-    return {name: resolve_qrels(qrels, targets.classes_of, sources=sources) for name, sources in SOURCE_FILTERS.items()}
+    return lambda sources: resolve_qrels(qrels, targets.classes_of, workspace.settings.judge, sources)
 
 
 def judged_grades(workspace: Workspace, corpus: Corpus, resolved: ResolvedSet, entries: pa.Table) -> dict[str, Grades]:
     """Return the grades of the classes of a corpus for the items of a set, for each filter of sources."""
+    from pipeline.scoring.outcomes import SOURCE_FILTERS
+
+    by = resolved_judgments(workspace, corpus, [resolved], entries)
+    return {name: _asked(resolved, by(sources).grades) for name, sources in SOURCE_FILTERS.items()}
+
+
+def _asked(resolved: ResolvedSet, grades: Grades) -> Grades:
     asked = {one.item.query_id for one in resolved.items}
-    return {
-        name: {query_id: found for query_id, found in resolution.grades.items() if query_id in asked}
-        for name, resolution in resolved_judgments(workspace, corpus, [resolved], entries).items()
-    }
+    return {query_id: found for query_id, found in grades.items() if query_id in asked}
 
 
 def readiness_of(workspace: Workspace, corpus: Corpus, grouped: Artifact, golden: GoldenSet) -> list[ReadinessRow]:
@@ -520,37 +606,44 @@ def readiness_of(workspace: Workspace, corpus: Corpus, grouped: Artifact, golden
     """
     from pipeline.feedback.readiness import readiness
     from pipeline.golden.resolve import resolve
+    from pipeline.judgments.qrels import SOURCES
+    from pipeline.scoring.agreement import agreement
 
     entries = read(workspace, grouped, "entries.parquet")
     resolved = resolve(golden, entries, concepts=mentioned(workspace, entries))
     pools: dict[str, set[str]] = {}
-    for made in find_scores(workspace, corpus, grouped, [golden]):
+    scores = find_scores(workspace, corpus, grouped, [golden])
+    for made in scores:
         for hit in read(workspace, made, "rankings.parquet", ["query_id", "rank", "class_id"]).to_pylist():
             if hit["rank"] <= 10:
                 pools.setdefault(hit["query_id"], set()).add(hit["class_id"])
-    return readiness(resolved, judged_grades(workspace, corpus, resolved, entries)["all"], pools)
+    by = resolved_judgments(workspace, corpus, [resolved], entries)
+    people, model = (_asked(resolved, by([source]).grades) for source in (SOURCES[0], SOURCES[-1]))
+    judge = None if workspace.settings.judge is None else agreement(people, model)
+    return readiness(resolved, _asked(resolved, by(SOURCES).grades), pools, len(scores), judge)
 
 
 def conflicts_of(workspace: Workspace, corpus: Corpus, grouped: Artifact, golden: GoldenSet) -> list[ConflictRow]:
     """Return where those who judged differ about the questions of a set, in the order of question and class."""
     from pipeline.golden.resolve import resolve_known
     from pipeline.judgments.conflicts import conflict_rows
+    from pipeline.judgments.qrels import SOURCES
 
     entries = read(workspace, grouped, "entries.parquet")
     resolved = resolve_known(golden, entries)
-    said = resolved_judgments(workspace, corpus, [resolved], entries)["all"]
+    said = resolved_judgments(workspace, corpus, [resolved], entries)(SOURCES)
     return list(conflict_rows(golden.name, {one.item.query_id for one in resolved.items}, said))
 
 
-def mentioned(workspace: Workspace, entries: pa.Table) -> Mentioned:
+def mentioned(workspace: Workspace, entries: pa.Table, drafted: Concepts | None = None) -> Mentioned:
     """Return which classes of the corpus mention which concept; MissingArtifact where a tap was not searched yet."""
-    declared = workspace.settings.concepts()
+    declared = workspace.concepts if drafted is None else drafted
     if not declared.concepts:
         return Mentioned()
     import pyarrow as pa
 
     made = [
-        workspace.store.get(CONCEPTS, mentions_inputs(workspace, catalog), "assay rank")
+        workspace.store.get(CONCEPTS, mentions_inputs(catalog, declared), "assay rank")
         for catalog in find_corpus(workspace).catalogs
     ]
     return in_classes(declared, pa.concat_tables([read(workspace, each, "mentions.parquet") for each in made]), entries)
@@ -574,8 +667,8 @@ def bodies_in(workspace: Workspace, catalogs: Iterable[Artifact]) -> dict[tuple[
     for made in catalogs:
         columns = ["tap", "path", "path_text", "body_sha256"]
         table = read(workspace, made, "entries.parquet", columns)
-        for tap, path, shown, body in zip(*(table[name].to_pylist() for name in columns), strict=True):
-            for name in {path, shown.encode()}:
+        for tap, path, readable, body in zip(*(table[name].to_pylist() for name in columns), strict=True):
+            for name in {path, readable.encode()}:
                 held = bodies.setdefault((tap, name), [])
                 if body not in held:
                     held.append(body)

@@ -11,7 +11,7 @@ from statistics import mean
 import pyarrow as pa
 import pytest
 
-from benchmarks import inputs, running, tables
+from benchmarks import growth, inputs, running, tables
 from benchmarks.contests import CONTESTS, Contender, Contest
 from pipeline.engines.text import STOPWORDS, words
 
@@ -45,6 +45,21 @@ def test_the_least_time_of_each_gives_the_ratio() -> None:
     slow = [{**RUN, "cpu": cpu} for cpu in (9.0, 8.0, 30.0)]
     ours, theirs = tables.rows(PAIR, {"ours": [RUN, {**RUN, "cpu": 4.0}], "theirs": slow})
     assert (ours.least, ours.ratio, theirs.least, theirs.median, theirs.ratio) == (2.0, 1.0, 8.0, 9.0, 4.0)
+
+
+def test_a_contender_whose_runs_take_minutes_is_run_less_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = Contender("slow", "with_assay.py", "t", runs=1)
+    quick = slow._replace(name="quick", runs=None)
+    monkeypatch.setattr(running, "_run", lambda *_: RUN)
+    names = [contender.name for contender, _ in running.in_turn([slow, quick], tmp_path, 3, "", tmp_path)]
+    assert names == ["slow", "quick", "quick", "quick"]
+
+
+def test_growth_is_shown_with_the_power_that_it_grows_by() -> None:
+    points = [growth.Point(size, size / 100, (size / 100) ** 2, 10**9) for size in (100, 1000)]
+    lines = growth.as_markdown("entries", points).splitlines()
+    assert lines[-2] == "| 1,000 | 10.00 s | 100.00 s | 1.00 GB |"
+    assert lines[-1] == "| grows as | n^1.00 | n^2.00 | |"
 
 
 def test_the_first_start_stands_apart_from_later_ones() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from pipeline.cli import app, feedback_app, golden_app, qrels_app, taps_app
+from pipeline.cli import app, concepts_app, feedback_app, golden_app, qrels_app, taps_app
 from pipeline.config import Config
 from pipeline.tables import schema_files
 from pipeline.terminal import Breakable
@@ -41,16 +41,31 @@ COMMANDS = [
     ),
     *("study", "forecast"),
     *("taps check", "taps relock", "taps refresh", "taps import", "schemas"),
-    *("golden freeze", "golden check", "golden export", "qrels export"),
+    *("golden freeze", "golden check", "golden export", "qrels export", "qrels conflicts"),
     # What they add makes another run of the next one, so they come last.
-    *("feedback add", "feedback fill", "feedback list", "qrels import", "golden import"),
+    *(
+        "feedback add",
+        "feedback fill",
+        "feedback list",
+        "qrels import",
+        "golden import",
+        "concepts import",
+        "concepts export",
+    ),
 ]
-OF_THE_QUEUE = ["qrels add", "feedback correct", "feedback reject", "feedback promote"]
-"""Commands that name something that is found only in a run; tests/test_feedback_loop.py gives them."""
+_OF_A_FAILURE = [f"feedback {name}" for name in ("triage", "correct", "reject", "promote")]
+OF_THE_QUEUE = ["golden decide", "qrels add", *_OF_A_FAILURE]
+"""Commands that name something that is found only in a run or a ledger; other tests give them."""
 
 
 def test_the_list_of_commands_is_whole() -> None:
-    groups = {"taps": taps_app, "golden": golden_app, "qrels": qrels_app, "feedback": feedback_app}
+    groups = {
+        "taps": taps_app,
+        "golden": golden_app,
+        "qrels": qrels_app,
+        "feedback": feedback_app,
+        "concepts": concepts_app,
+    }
     below = {f"{group} {name}" for group in groups for name in groups[group] if not name.startswith("-")}
     above = {name for name in app if not name.startswith("-")} - groups.keys()
     assert {*COMMANDS, *OF_THE_QUEUE} == above | below
@@ -102,6 +117,15 @@ def test_an_option_of_no_engine_is_told_in_words_with_an_example(assay: Assay, w
     todo = "give one option of one engine, such as --engines.bm25.tokenizer ascii"
     ended = assay("run", *words)
     assert ended.err == f"assay: {option}: names no engine with one of its options; {todo}\n"
+    assert ended.exit_code == 2
+
+
+@pytest.mark.parametrize("words", [["--floors", "x"], ["--floors.bm25", "0.3"], ["--floors.bm25=0.3"]])
+def test_a_floor_of_no_engine_is_told_in_words_with_an_example(assay: Assay, words: list[str]) -> None:
+    option = words[0].partition("=")[0]
+    todo = "give one floor of one engine, such as --floors.bm25.recall@10 0.3"
+    ended = assay("run", *words)
+    assert ended.err == f"assay: {option}: names no engine with one of its measures; {todo}\n"
     assert ended.exit_code == 2
 
 
@@ -167,7 +191,8 @@ def test_every_command_prints_json(assay: Assay, config: Path, stored: Path, tmp
     listed = tmp_path / "listed.txt"
     listed.write_text(f"acme/skills {'1' * 40}\n")
     new = Repository(tmp_path / "new" / "texts.git")
-    asked, judged = tmp_path / "asked.jsonl", tmp_path / "judged.jsonl"
+    asked, judged, declared = (tmp_path / f"{name}.jsonl" for name in ("asked", "judged", "declared"))
+    declared.write_text('{"conceptId": "moon", "name": "moon"}')
     asked.write_text('{"question": "what nobody answers", "answerable": false}')
     judged.write_text("")
     given: dict[str, list[object]] = {
@@ -178,6 +203,7 @@ def test_every_command_prints_json(assay: Assay, config: Path, stored: Path, tmp
         "forecast": [f"{new.folder}@{new.commit({'a/SKILL.md': b'Nothing alike.'})}"],
         **{f"golden {name}": ["default"] for name in ("freeze", "check", "export")},
         "golden import": ["asked", asked],
+        "concepts import": [declared],
         "qrels import": [judged],
         "feedback add": ["what nobody asked"],
     }

@@ -89,6 +89,14 @@ def test_every_option_that_is_a_number_can_come_from_the_environment(project: Pa
         ("[engines.bm25]\ntokenizer = 'porter'", "engines.bm25 tokenizer"),
         ("[engines.bm25]\nk3 = 1", "engines.bm25 k3: unknown option"),
         ("[engines]\nbm25 = 1", "engines.bm25"),
+        ("[floors]\nbm25 = 0.3", "floors.bm25: "),
+        ("[floors.bm26]\n'recall@10' = 0.3", "floors.bm26.recall@10: no engine is called 'bm26'; name one of: bm25"),
+        ("[floors.bm25]\n'recal@10' = 0.3", "floors.bm25.recal@10: no measure is called 'recal@10'; use a"),
+        ("[floors.bm25]\n'recall@7' = 0.3", "floors.bm25.recall@7: no measure is called 'recall@7'"),
+        ("[floors.bm25]\n'recall@10' = 1.2", "floors.bm25.recall@10: "),
+        ("[floors.bm25]\n'recall@10' = nan", "floors.bm25.recall@10: "),
+        ("[floors.bm25]\n'recall@10' = '0.3'", "floors.bm25.recall@10: "),
+        ("[floors.bm25]\n'recall@10' = true", "floors.bm25.recall@10: "),
         ("store = ", "cannot be read as TOML"),
     ],
 )
@@ -103,6 +111,33 @@ def test_all_faults_are_told_at_once(project: Path) -> None:
     with pytest.raises(BadInput) as caught:
         load(Overrides(config=write(project, "colour = 1\nthreads = 0\nmax_file_bytes = -1")), {})
     assert len(caught.value.faults) == 3
+
+
+def test_floors_are_laid_over_those_of_the_file_one_by_one(project: Path) -> None:
+    file = write(project, "[engines.bm25]\n[engines.metadata]\n[floors.bm25]\n'recall@10' = 0.3\n'hit@1' = 0.1\n")
+    environ = {"ASSAY_FLOORS": '{ bm25 = { "hit@1" = 0.2 }, metadata = { "ndcg@10" = 0 } }'}
+    floors = load(Overrides(config=file, floors={"bm25": {"hit@1": 0.4}}), environ).config.floors
+    assert floors == {"bm25": {"recall@10": 0.3, "hit@1": 0.4}, "metadata": {"ndcg@10": 0.0}}
+
+
+def test_all_wrong_floors_are_told_at_once_each_by_where_it_was_given(project: Path) -> None:
+    file = write(project, "[floors.bm25]\n'recall@10' = 2\n'recal@10' = 0.1\n")
+    environ = {"ASSAY_FLOORS": '{ bm26 = { "hit@1" = 0.2 } }'}
+    with pytest.raises(BadInput) as caught:
+        load(Overrides(config=file, floors={"bm25": {"hit@2": 0.4}}), environ)
+    places = [fault.where for fault in caught.value.faults]
+    assert places == [
+        f"{file} floors.bm25.recall@10",
+        f"{file} floors.bm25.recal@10",
+        "--floors.bm25.hit@2",
+        "ASSAY_FLOORS bm26.hit@1",
+    ]
+
+
+@pytest.mark.parametrize("text", ["0.3", "{ bm25 = 0.3 }", "{ bm25", "", "{}\nthreads = 9"])
+def test_floors_in_the_environment_are_a_table_by_engine(project: Path, text: str) -> None:
+    with pytest.raises(BadInput, match=r"ASSAY_FLOORS: .* is no table of floors by engine; give a TOML table"):
+        load(Overrides(config=project / "assay.toml"), {"ASSAY_FLOORS": text})
 
 
 def test_a_wrong_variable_is_called_by_its_name(project: Path) -> None:

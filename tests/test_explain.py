@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import JsonValue
 
-from pipeline.reports.reading import metric_digest, metric_id
+from pipeline.reports.reading import FIGURES, figure_id, metric_digest, metric_id
 from tests.conftest import Ended
 
 Assay = Callable[..., Ended]
@@ -263,3 +264,62 @@ def test_a_question_shows_its_measures_as_a_table_with_four_decimals(explain: Ca
     assert not re.search(r"\d\.\d{5}", shown.out)
     (first, *_) = explain("access-set", "--json").json["items"]
     assert {value["metric"]: value["value"] for value in first["values"]}["recall@1"] == 1 / 3
+
+
+def test_a_figure_of_a_curve_leads_to_its_row_and_to_the_points_that_it_is_read_off(
+    explain: Explain, finished: Path
+) -> None:
+    summaries = table(finished, "falloff_summaries")
+    wanted = {"grading": "row", "metric": "recall@10", "summary": "loss per doubling"}
+    (row,) = [each for each in summaries if all(each[name] == value for name, value in wanted.items())]
+    (page,) = finished.glob("feed/run=*/report.html")
+    id_ = figure_id("falloff_summaries", row)
+    assert f'id="{id_}"' in page.read_text(encoding="utf-8")
+    found = explain(id_, "--json").json
+    assert (found["kind"], found["table"], found["row"]) == ("figure", "falloff_summaries", row)
+    points, fits = found["behind"]
+    assert [point["step"] for point in points["rows"]] == [*range(1, 13)]
+    assert {point["metric"] for point in points["rows"]} == {"recall@10"}
+    assert {fit["model"] for fit in fits["rows"]} == {"log-linear", "logistic", "power"}
+    assert found["origin"]["run_id"] == row["run_id"]
+    assert f"assay explain {id_}" in found["reproduction"]["command"]
+    assert "Behind it, of falloff: 12 rows" in explain(id_).out
+
+
+@pytest.mark.parametrize("name", ["falloff", "near_metrics", "known_items"])
+def test_every_figure_of_the_page_beside_the_means_can_be_explained(
+    explain: Explain, finished: Path, name: str
+) -> None:
+    (page,) = finished.glob("feed/run=*/report.html")
+    text = page.read_text(encoding="utf-8")
+    shown = [row for row in table(finished, name) if f'id="{figure_id(name, row)}"' in text]
+    assert shown
+    found = explain(figure_id(name, shown[-1]), "--json").json
+    assert (found["table"], found["row"]) == (name, shown[-1])
+
+
+def test_every_id_of_the_page_is_one_of_a_table(finished: Path) -> None:
+    (page,) = finished.glob("feed/run=*/report.html")
+    ids = {*re.findall(r'class="id"[^>]* href="#([0-9a-f]{8})"', page.read_text(encoding="utf-8"))}
+    known = {metric_id(row) for row in table(finished, "metrics")}
+    known |= {figure_id(name, row) for name in FIGURES for row in table(finished, name)}
+    assert ids and ids <= known
+
+
+def test_a_figure_of_a_study_is_found_and_made_again_by_the_printed_command(
+    explain: Explain, assay: Assay, examples: Path, tmp_path: Path
+) -> None:
+    words = ("--config", examples / "config" / "assay.toml", "--store", tmp_path / "store")
+    made = assay("study", "--by", "size", "--seed", 3, "--step", 20, "--orders", 2, *words, "--json")
+    id_ = made.json["said"][0]["ids"][1]
+    found = explain(id_, "--json", store=tmp_path / "store").json
+    assert found["origin"]["study_id"] == made.json["study_id"]
+    assert found["table"] == "falloff_summaries" and len(found["behind"][0]["rows"]) > 2
+    command = found["reproduction"]["command"]
+    assert "assay study --by size --step 20 --seed 3 --statistics subset" in command
+    again, asked = ([*words][1:] for words in map(shlex.split, command.replace(">/dev/null", "").split("&&")))
+    assert assay(*again).exit_code == 0
+    assert assay(*asked).json["row"] == found["row"]
+    assert "The study that it belongs to" in explain(id_, store=tmp_path / "store").out
+    nothing = explain("0123abcd", store=tmp_path / "store")
+    assert nothing.exit_code == 2

@@ -39,11 +39,14 @@ def test_a_failure_becomes_a_permanent_test(stored: Path, examples: Path, assay:
     assert {row["failure"]["query_id"]: row["failure"]["failure_class"] for row in queue} == failed
     missed = next(row for row in queue if row["failure"]["wanted"] and "::" in row["failure"]["wanted"][0])
     query_id, exemplar = missed["failure"]["query_id"], missed["failure"]["wanted"][0]
+    told = {row["query_id"]: row for row in published(stored, first, "feedback")}
+    assert {row["state"] for row in told.values()} == {None}
+    key = told[query_id]["key"][:8]
 
     assert "has no correction" in assay("feedback", "promote", missed["id"], "--by", "kim", *options).err
     wrong = assay("feedback", "correct", missed["id"], "this", "--cite", "no/tap::x", "--by", "kim", *options)
     assert (wrong.exit_code, "no tap is called" in wrong.err) == (2, True)
-    assay("feedback", "correct", missed["id"], "this", "--cite", exemplar, "--by", "kim", *options)
+    assay("feedback", "correct", key, "this", "--cite", exemplar, "--by", "kim", *options)
     done = assay("feedback", "promote", missed["id"][-8:], "--by", "kim", *options).json
     assert (done["golden_set"], done["query_id"], done["new"]) == ("default-regression", query_id, True)
     assert not assay("feedback", "promote", missed["id"], "--by", "kim", *options).json["new"]
@@ -55,6 +58,11 @@ def test_a_failure_becomes_a_permanent_test(stored: Path, examples: Path, assay:
     assert [(row["query_id"], row["split"]) for row in scored] == [(query_id, "regression")]
     assert {metric["metric"]: metric["value"] for metric in scored[0]["metrics"]}["must_pass"] in (0.0, 1.0)
     assert scored[0]["failure_class"] == missed["failure"]["failure_class"]
+    later = {(row["golden_set"], row["query_id"]): row for row in published(stored, second, "feedback")}
+    promoted = later["default", query_id]
+    assert (promoted["state"], promoted["feedback_id"], promoted["correction"]) == ("promoted", missed["id"], "this")
+    assert later["default-regression", query_id]["state"] is None
+    assert {row["state"] for row in later.values()} == {"promoted", "open", None}
     before = feed_bytes(stored)
     assert assay("run", *options).json["run_id"] == second["run_id"]
     assert feed_bytes(stored) == before
@@ -106,6 +114,7 @@ def test_items_and_judgments_go_in_and_come_out(stored: Path, examples: Path, as
     assert assay("qrels", "import", trec, "--form", "trec", "--annotator", "kim", *options, "--json").json == {
         "passed_over": 0,
         "added": 1,
+        "unasked": [],
     }
     assert f"c1 0 class:{entry['class_id']} 3" in assay("qrels", "export", "--form", "trec", *options).out
     assert '"annotator":"kim"' in assay("qrels", "export", *options).out
@@ -193,4 +202,8 @@ def test_what_exemplars_said_once_counts_no_more_when_they_say_something_else(
     assert line == f"one 0 class:{classes[DEBUG]} 3"
     rows = assay("qrels", "export", *options).json["lines"]
     judged.write_text("\n".join(rows))
-    assert assay("qrels", "import", judged, *options).json == {"added": 0, "passed_over": len(rows)}
+    assert assay("qrels", "import", judged, *options).json == {
+        "added": 0,
+        "passed_over": len(rows),
+        "unasked": [],
+    }

@@ -53,7 +53,9 @@ def change(path: Path, old: str, new: str) -> None:
 def test_a_night_publishes_every_table_and_a_report(finished: Path) -> None:
     (run,) = (finished / "feed").glob("run=*")
     tables = {name: pq.read_table(run / f"{name}.parquet") for name in RUN_TABLES}
-    assert all(set(table.column("run_id").to_pylist()) == {run.name[4:]} for table in tables.values())
+    empty = {name for name, table in tables.items() if not table.num_rows}
+    assert empty == {"conflicts"}  # nobody judged
+    assert all(set(table.column("run_id").to_pylist()) <= {run.name[4:]} for table in tables.values())
     assert tables["taps"].num_rows == 10
     assert tables["entries"].num_rows == 229
     assert (run / "report.html").read_bytes().startswith(b"<!doctype html>")

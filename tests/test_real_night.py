@@ -107,7 +107,7 @@ def test_rows_that_name_nothing_are_named_with_what_may_have_been_meant(
     golden = corpora.parent / "golden" / "natural-as-found.jsonl"
     done = night(registries / "taps.toml", golden, whole[0])
     told = [line for line in done.stderr.splitlines() if line.startswith("assay: ")]
-    by_line = {int(line.split(" line ")[1].split()[0]): line for line in told if " exemplar: " in line}
+    by_line = {int(line.split(" line ")[1].split()[0]): line for line in told if " exemplar 1: " in line}
     assert done.returncode == 2
     assert sorted(by_line) == [16, 17, 18, 47]
     for line, name in ((16, "docx"), (17, "xlsx"), (18, "pptx")):

@@ -167,7 +167,7 @@ def test_a_pinned_exemplar_that_was_renamed_is_proposed_at_its_new_path(upstream
 def test_a_relevant_name_that_vanishes_is_reported_too(upstream: Upstream, refresh: Assay) -> None:
     upstream.commit({"skills/semver-decisions/SKILL.md": None})
     (row,) = refresh("--json").json["golden"]
-    assert (row["field"], row["written"], row["now_at"]) == ("relevant", "semver-decisions", None)
+    assert (row["field"], row["written"], row["now_at"]) == ("relevant 1", "semver-decisions", None)
 
 
 def test_a_row_that_named_nothing_before_is_said_to_be_so_already(upstream: Upstream, refresh: Assay) -> None:

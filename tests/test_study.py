@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from pipeline.cli import main
+from pipeline.config import Overrides, load
+from pipeline.engines.bm25 import Bm25
+from pipeline.engines.okapi import Okapi
 from pipeline.falloff.attribution import taken_by_tap
+from pipeline.falloff.orders import entry_orders, random_orders, sizes_by_factor, subsets
 from tests.conftest import Ended, feed_bytes
 from tests.engines.sentence_models import static_model
+from tests.falloff.stored import stored
 from tests.taps.gitforge import NEVER, Repository
 
 Assay = Callable[..., Ended]
@@ -131,6 +138,9 @@ def test_a_tap_that_copies_the_wording_of_answers_is_foreseen_to_hurt(admitted: 
     assert row["taken"] == [f"q{at}" for at in range(HURT)]
     assert (row["entries"], row["mirrors"]) == (HURT * 10, 0)
     assert (row["run_after"], row["realised"]) == (None, None)
+    for metric in ("judged@10", "rbp_residual@100"):
+        known = of(admitted.said["rows"], metric)
+        assert (known["outlook"], known["reason"]) == (None, "it says how much is known, not how good it is")
     assert row["outcome"] == "no run of these taps with this one more is published yet"
 
 
@@ -187,6 +197,34 @@ def test_a_candidate_that_cannot_be_measured_is_refused_as_any_tap_is(
     assert not (tmp_path / "p" / "store" / "feed").exists()
 
 
+def test_a_candidate_that_no_name_can_be_made_of_is_to_be_named(
+    world: World, tmp_path: Path, assay: Assay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = world.project(tmp_path / "p", [ANSWERS], ROWS, orders=1)
+    monkeypatch.chdir(world.repositories / "copy")
+    found = assay("forecast", f"../other/texts.git@{world.pins[OTHERS]}", "--config", config, "--json")
+    assert found.json["tap"] == OTHERS
+    odd = world.repositories / "odd+name.git"
+    odd.symlink_to(world.url(OTHERS))
+    ended = assay("forecast", f"{odd}@{world.pins[OTHERS]}", "--config", config)
+    assert ended.exit_code == 2 and ended.err.endswith("say what it would be called: --name owner/repo\n")
+
+
+def test_a_run_without_the_tap_that_comes_last_tells_the_outcome_too(
+    world: World, tmp_path: Path, assay: Assay
+) -> None:
+    config = world.project(tmp_path / "p", [ANSWERS], ROWS, orders=0)
+    listed = (config.parent / "taps.toml").read_text()
+    assay("forecast", world.written(COPIES), "--config", config)
+    (config.parent / "taps.toml").write_text(listed + world.row(COPIES))
+    assay("run", "--config", config)
+    assert "no run of the same taps without it" in of(recorded(config))["outcome"]
+    (config.parent / "taps.toml").write_text(listed)
+    assay("run", "--config", config)
+    row = of(recorded(config))
+    assert row["outcome"] is None and row["realised"] == pytest.approx(-HURT / QUESTIONS)
+
+
 def test_a_password_in_a_url_is_not_repeated(world: World, tmp_path: Path, assay: Assay) -> None:
     config = world.project(tmp_path / "p", [ANSWERS], ROWS)
     ended = assay("forecast", "https://me:secret@example.org/a/b@short", "--config", config)
@@ -225,8 +263,29 @@ class TestStudy:
             (("--include", "no/body"), "no tap of the list is called so"),
             (("--engine", "bm26"), "it is not configured"),
             (("--orders", "0"), "0 orders draw no curve"),
+            (("--empty-by",), "--empty-by"),
+            (("--include", OTHERS, "--exclude", OTHERS), f"--include {OTHERS}: it is excluded as well"),
+            (("--include", ANSWERS), f"--include {ANSWERS}: it is a target, which every subset holds"),
+            (("--step", "5", "--at", "30"), "--step 5: and --at are two ways to say at what sizes"),
+            (("--at", "0"), "--at 0: is no size"),
+            (("--orders", "1000", "--sizes", "1000"), "1000 orders at 1000 sizes of 24 questions are more than"),
+            (("--seed", "-1"), "--seed: -1 is no seed; give a whole number from 0 to 4294967295"),
+            (("--seed", str(2**64)), f"--seed: {2**64} is no seed"),
         ],
-        ids=["target", "unknown tap", "unknown engine", "no order"],
+        ids=[
+            "target",
+            "unknown tap",
+            "unknown engine",
+            "no order",
+            "no kind of order",
+            "in and out",
+            "target joins",
+            "two ways",
+            "no size",
+            "too many",
+            "seed below 0",
+            "seed too large",
+        ],
     )
     def test_what_cannot_be_studied_is_refused(
         self, world: World, tmp_path: Path, assay: Assay, words: Sequence[str], told: str
@@ -259,6 +318,16 @@ class TestStudy:
         ended = assay("study", "--config", config, "--json")
         assert any("1 question is left out of every point" in said for said in ended.json["said"][0]["sentences"])
 
+    def test_a_question_of_several_right_answers_is_followed_where_one_of_them_is_in_a_target(
+        self, world: World, tmp_path: Path, assay: Assay
+    ) -> None:
+        both = [f"{ANSWERS}::s0/SKILL.md", f"{OTHERS}::o1/SKILL.md"]
+        rows = [{**ROWS[0], "exemplar": both, "match": match, "queryId": match} for match in ("any", "all")]
+        rows[1]["query"] = filler(0, 3)
+        config = world.project(tmp_path / "p", [ANSWERS, OTHERS], [*rows, *ROWS[1:]], orders=2)
+        ended = assay("study", "--config", config, "--json")
+        assert any("1 question is left out of every point" in said for said in ended.json["said"][0]["sentences"])
+
     def test_an_order_asked_for_twice_is_drawn_once_and_told(self, world: World, tmp_path: Path, assay: Assay) -> None:
         config = world.project(tmp_path / "p", [ANSWERS, OTHERS], ROWS, orders=3)
         ended = assay("study", "--by", "random", "--by", "random", "--config", config, "--json")
@@ -266,6 +335,130 @@ class TestStudy:
         assert any("the same order as seed 0" in said for said in ended.json["not_drawn"])
         seeds = pq.read_table(Path(ended.json["folder"]) / "falloff.parquet")["seed"].to_pylist()
         assert {*seeds} == {0, None}
+
+    def test_with_global_statistics_every_point_is_that_of_the_scores_of_the_whole_corpus(
+        self, world: World, tmp_path: Path, assay: Assay
+    ) -> None:
+        config = world.project(tmp_path / "p", [ANSWERS, COPIES, OTHERS, EMPTY], ROWS, orders=2, sizes=6)
+        config.write_text(f"{config.read_text()}\n[engines.bm25]\n[engines.bm25-okapi]\n")
+        words = ("study", "--by", "random", "--by", "entries", "--config", config, "--json")
+        ended = assay(*words, "--statistics", "global")
+        assert ended.exit_code == 0, ended.err
+        assert ended.json["statistics"] == "global" and assay(*words).json["study_id"] != ended.json["study_id"]
+        folder = Path(ended.json["folder"])
+        page = (folder / "report.html").read_text()
+        assert "words weigh what they weigh in the whole corpus" in page
+        assert "as the catalogue grows, with the weights of the whole corpus" in page
+        tables = [
+            pq.read_table(path) for path in folder.glob("*.parquet") if path.stem not in ("forecasts", "falloff_notes")
+        ]
+        assert all({*table["statistics"].to_pylist()} == {"global"} for table in tables)
+
+        settings = load(Overrides(config=config), {})
+        of = stored(settings)
+        points = pq.read_table(folder / "falloff.parquet").to_pylist()
+        for kind, drawn in (("random", random_orders), ("entries", entry_orders)):
+            order = drawn(of.corpus, 2).drawn[0]
+            steps = subsets(of.corpus, order, sizes_by_factor(of.corpus, 6).nominal)
+            for step in range(steps.steps):
+                for name in ("bm25", "bm25-okapi"):
+                    ours = {
+                        (row["grading"], row["treatment"], row["metric"]): row["value"]
+                        for row in points
+                        if (row["engine"], row["order_kind"], row["seed"], row["step"]) == (name, kind, 0, step + 1)
+                        and row["grading"] != "qrels"
+                    }
+                    engine = settings.engines[name]
+                    assert isinstance(engine, Bm25 | Okapi)
+                    assert ours == of.filtered(engine, steps, step)
+
+    def test_sizes_come_by_step_or_by_list_too(self, world: World, tmp_path: Path, assay: Assay) -> None:
+        config = world.project(tmp_path / "p", [ANSWERS, COPIES, OTHERS], ROWS, orders=2)
+
+        def nominal(*words: str) -> list[int]:
+            ended = assay("study", "--by", "entries", *words, "--config", config, "--json")
+            assert ended.exit_code == 0, ended.err
+            return sorted({*pq.read_table(Path(ended.json["folder"]) / "falloff.parquet")["nominal"].to_pylist()})
+
+        assert nominal("--step", "40") == [24, 40, 80, 116]
+        assert nominal("--at", "100", "--at", "30", "--at", "100") == [24, 30, 100, 116]
+        ended = assay("study", "--by", "entries", "--at", "500", "--config", config, "--json")
+        assert any("size 500: the whole corpus has 116" in said for said in ended.json["not_drawn"])
+
+    @pytest.mark.parametrize("by", ["size", "date", "harm"])
+    def test_an_order_that_is_not_drawn_has_its_curve_and_its_band_over_questions(
+        self, world: World, tmp_path: Path, assay: Assay, by: str
+    ) -> None:
+        config = world.project(tmp_path / "p", [ANSWERS, COPIES, OTHERS], ROWS)
+        ended = assay("study", "--by", by, "--config", config, "--json")
+        name = {"size": "falloff-size", "date": "falloff-first-seen", "harm": "falloff-confuser"}[by]
+        assert {f"{name}.png", f"{name}.svg"} <= {path.name for path in Path(ended.json["folder"]).iterdir()}
+        assert any("over drawn orders of taps alone (--by random)" in said for said in ended.json["not_drawn"])
+
+    def test_an_engine_that_cannot_run_is_told(self, world: World, tmp_path: Path, assay: Assay) -> None:
+        config = world.project(tmp_path / "p", [ANSWERS, OTHERS], ROWS, orders=1)
+        config.write_text(f'{config.read_text()}\n[engines.bm25]\n[engines.dense]\npath = "nowhere"\n')
+        ended = assay("study", "--config", config, "--json")
+        assert any("no curve of dense is drawn: it is not run: " in said for said in ended.json["not_drawn"])
+        asked_for = assay("study", "--engine", "bm25", "--config", config, "--json")
+        assert not any("dense" in said for said in asked_for.json["not_drawn"])
+        told = assay("forecast", world.written(COPIES), "--config", config, "--json").json["not_made"]
+        assert [said for said in told if said.startswith("dense: no forecast: it is not run: ")]
+
+    def test_studies_that_leave_out_other_taps_are_two(self, world: World, tmp_path: Path, assay: Assay) -> None:
+        config = world.project(tmp_path / "p", [ANSWERS, COPIES, OTHERS], ROWS, orders=1)
+        left = assay("study", "--exclude", COPIES, "--config", config, "--json").json
+        (config.parent / "taps.toml").write_text(world.row(ANSWERS) + world.row(OTHERS))
+        none = assay("study", "--config", config, "--json").json
+        assert left["study_id"] != none["study_id"]
+        assert (left["left_out"], none["left_out"]) == ([COPIES], [])
+
+    def test_a_tap_that_holds_the_content_of_an_exemplar_is_a_target(
+        self, world: World, tmp_path: Path, assay: Assay
+    ) -> None:
+        config = world.project(tmp_path / "p", [ANSWERS, OTHERS], ROWS, orders=1)
+        run = assay("run", "--config", config, "--json")
+        entries = pq.read_table(Path(run.json["feed"]) / "entries.parquet").to_pylist()
+        body = {(entry["tap"], entry["path_text"]): entry["body_sha256"] for entry in entries}
+        rows = [question(at, f"class:{body[ANSWERS, f's{at}/SKILL.md']}") for at in range(QUESTIONS)]
+        (config.parent / "asked.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        listed = (config.parent / "taps.toml").read_text()
+        (config.parent / "taps.toml").write_text(re.sub(r"role = .*\n", "", listed))
+        ended = assay("study", "--config", config, "--json")
+        assert ended.exit_code == 0, ended.err
+        assert "1.000 over 24 entries of 1 tap to" in ended.json["said"][0]["sentences"][0]
+
+    def test_engines_of_any_name_are_drawn(self, world: World, tmp_path: Path, assay: Assay) -> None:
+        config = world.project(tmp_path / "p", [ANSWERS, COPIES, OTHERS], ROWS, orders=2, sizes=3)
+        names = ["if", "a.b[0]", "x'y", "<b>&amp;"]
+        engines = "".join(f'[engines.{json.dumps(name)}]\nkind = "metadata"\n' for name in names)
+        config.write_text(f"{config.read_text()}\n{engines}")
+        ended = assay("study", "--config", config, "--json")
+        assert ended.exit_code == 0, ended.err
+        svg = (Path(ended.json["folder"]) / "falloff.svg").read_text()
+        drawn = {text.strip() for text in ElementTree.fromstring(svg).itertext()}
+        assert {*names} <= drawn
+
+    def test_floors_of_any_measure_are_told_with_the_size_at_which_they_are_crossed(
+        self, world: World, tmp_path: Path, assay: Assay
+    ) -> None:
+        config = world.project(tmp_path / "p", [ANSWERS, COPIES, OTHERS], ROWS, orders=2, sizes=8)
+        floors = '"recall@10" = 0.8\n"recall@100" = 0.5\n"hit@1" = 1\n"must_pass" = 0.5\n'
+        config.write_text(f"{config.read_text()}\n[engines.bm25]\n[engines.metadata]\n[floors.bm25]\n{floors}")
+        ended = assay("study", "--by", "entries", "--config", config, "--json")
+        assert ended.exit_code == 0, ended.err
+        told = {said["engine"]: " ".join(said["sentences"]) for said in ended.json["said"]}
+        assert re.search(
+            r"recall@10 falls below its floor of 0\.80 at about \d+ entries \(\d+ to [^)]+\)", told["bm25"]
+        )
+        assert "recall@100 falls below its floor of 0.50: not reached" in told["bm25"]
+        assert "hit@1 " in told["bm25"] and "floor" not in told["metadata"]
+        assert any("bm25: floor of must_pass: it is measured on" in said for said in ended.json["not_drawn"])
+        rows = pq.read_table(Path(ended.json["folder"]) / "falloff_summaries.parquet").to_pylist()
+        crossed = {(row["engine"], row["metric"]) for row in rows if row["summary"] == "floor crossing"}
+        assert crossed == {("bm25", "recall@10"), ("bm25", "recall@100"), ("bm25", "hit@1")}
+        other = assay("study", "--by", "entries", "--config", config, "--floors.bm25.recall@10", "0.7", "--json")
+        assert other.json["study_id"] != ended.json["study_id"]
 
 
 def test_a_night_whose_curves_are_switched_off_says_so(world: World, tmp_path: Path, assay: Assay) -> None:

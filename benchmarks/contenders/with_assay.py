@@ -88,7 +88,7 @@ def lsh() -> Ready:
     from pipeline.classes.signatures import sign
 
     def ready(entries: Entries) -> Work:
-        signed = sign(pa.array(distinct(entries.bodies), pa.large_string()))
+        signed = sign(pa.array(distinct(entries.table.column("body").to_pylist()), pa.large_string()))
 
         def work() -> Shown:
             pairs = candidate_pairs(band_keys(signed.signatures), signed.signed)
@@ -139,6 +139,26 @@ def again(tokenizer: Tokenizer) -> Ready:
     return ready
 
 
+def several(orders: int, tokenizer: Tokenizer) -> Ready:
+    """All nested subsets of several orders, from text."""
+    from pipeline.engines import index, kernel
+    from pipeline.falloff import kernel as one_pass
+
+    del index, kernel, one_pass
+
+    def ready(entries: Entries) -> Work:
+        taps = taps_of(entries.table)
+
+        def work() -> Shown:
+            curve, _ = curve_of(entries, taps, tokenizer)
+            hits = [curve.rank(nested_of(entries, seed=seed)).at[-1] for seed in range(orders)]
+            return lambda: len(hits)
+
+        return work
+
+    return ready
+
+
 def curve_of(entries: Entries, taps: list[pa.Table], tokenizer: Tokenizer) -> tuple[WordCurve, Subsets]:
     """Index the taps, and look up what the questions ask for."""
     import numpy as np
@@ -164,8 +184,8 @@ def classes_of(entries: Entries) -> NDArray[np.int64]:
     return np.asarray(column.dictionary_encode().indices).astype(np.int64)
 
 
-def nested_of(entries: Entries, *, backwards: bool) -> Subsets:
-    """Return the nested subsets of the order of the entries, or of that in which the rest joins backwards."""
+def nested_of(entries: Entries, *, backwards: bool = False, seed: int | None = None) -> Subsets:
+    """Return the nested subsets of the order of the entries, of that in which the rest joins backwards, or as drawn."""
     import numpy as np
 
     from pipeline.falloff.orders import Order, Subsets
@@ -175,6 +195,8 @@ def nested_of(entries: Entries, *, backwards: bool) -> Subsets:
     step_of = np.searchsorted(sizes, np.arange(count), side="right").astype(np.int32)
     if backwards:
         step_of[turned(range(count))] = step_of.copy()
+    if seed is not None:
+        np.random.default_rng(seed).shuffle(step_of[sizes[0] :])
     nothing = np.zeros(sizes.size, np.int64)  # classes and taps of a subset stand in tables alone
     return Subsets(cast(Order, None), sizes, step_of, sizes, nothing, nothing)
 
@@ -192,8 +214,10 @@ if __name__ == "__main__":
             "unicode": partial(ranking, "unicode"),
             "falloff": partial(falloff, "ascii"),
             "again": partial(again, "ascii"),
+            **{f"orders {orders}": partial(several, orders, "ascii") for orders in (1, 5, 20, 100)},
             "minhash": minhash,
             "lsh": lsh,
         },
         ["numba", "numpy", "pyarrow"],
+        strings=False,
     )

@@ -2,10 +2,14 @@
 # requires-python = "==3.11.*"
 # dependencies = [
 #   "bm25s==0.3.16", "llvmlite==0.50.0", "numba==0.68.1", "numpy==2.4.6", "orjson==3.13.0", "pyarrow==25.0.1",
-#   "PyStemmer==3.1.0", "tqdm==4.67.3",
+#   "PyStemmer==3.1.0", "scipy==1.17.1", "tqdm==4.67.3",
 # ]
 # ///
-"""bm25s: its own tokenizer without a stemmer, and the numba back end, as its documentation has it for speed."""
+"""bm25s: its own tokenizer without a stemmer, numbers for words, the numba back end, and SciPy to build its matrix.
+
+Of the forms that its documentation has this is the fastest: an index of 7,885 entries takes 1.03 s of CPU so, 1.13 s
+with `csc_backend="numpy"`, 2.04 s from arrays of numbers in place of lists; questions take 0.01 s, 0.05 s with numpy.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ def function() -> Ready:
     """Words cut by the function `bm25s.tokenize`."""
     import bm25s
 
-    ranker = bm25s.BM25(backend="numba")
+    ranker = bm25s.BM25(backend="numba", csc_backend="scipy")
     ranker.compile(activate_numba=True)  # once: each ranker compiles for itself
 
     def ready(entries: Entries) -> Work:
@@ -39,7 +43,7 @@ def tokenizer() -> Ready:
     import bm25s
     from bm25s.tokenization import Tokenizer
 
-    ranker = bm25s.BM25(backend="numba")
+    ranker = bm25s.BM25(backend="numba", csc_backend="scipy")
     ranker.compile(activate_numba=True)
 
     def ready(entries: Entries) -> Work:
@@ -107,7 +111,7 @@ def again() -> Ready:
 def _compiled() -> Any:
     import bm25s
 
-    ranker = bm25s.BM25(backend="numba")
+    ranker = bm25s.BM25(backend="numba", csc_backend="scipy")
     ranker.compile(activate_numba=True)
     return ranker
 
@@ -130,5 +134,5 @@ def _best(ranker: Any, ids: list[list[int]], vocabulary: dict[str, int], asked: 
 if __name__ == "__main__":
     main(
         {"function": function, "tokenizer": tokenizer, "falloff": falloff, "rebuilt": rebuilt, "again": again},
-        ["bm25s", "numba", "numpy"],
+        ["bm25s", "numba", "numpy", "scipy"],
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 HAN_AND_KANA: tuple[tuple[int, int], ...] = (
     (0x3005, 0x3007),  # iteration mark, closing mark, ideographic zero
     (0x3021, 0x3029),  # Hangzhou numerals
@@ -29,4 +31,8 @@ digit or mark, such as U+30FB, separate as they do elsewhere. Numbers in circles
 
 def is_han_or_kana(code: int) -> bool:
     """Say whether the letter, digit or mark with this code point is written as Han, Hiragana and Katakana are."""
-    return any(first <= code <= last for first, last in HAN_AND_KANA)
+    behind = bisect_right(_FIRSTS, code)
+    return behind > 0 and code <= HAN_AND_KANA[behind - 1][1]
+
+
+_FIRSTS = [first for first, _ in HAN_AND_KANA]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 INDEX = Stage("index", 1)
 """One tap's index, for every engine that agrees on it. Key inputs: the tap's catalogue and `Engine.index_inputs`."""
-RANK = Stage("rank", 2)
+RANK = Stage("rank", 3)
 """All queries of a golden set ranked by one engine. Key inputs: `fingerprint` and the digest of the set."""
 
 ENGINES: dict[str, str] = {
@@ -92,6 +92,8 @@ class Answer(NamedTuple):
     """Those of them for which another word stood in."""
     empty_query: bool = False
     """Whether no word at all was left of the query: nothing but stopwords and signs."""
+    reach: float | None = None
+    """The most that any entry could score for the query, whatever it held; None where the engine states no bound."""
 
 
 class Retriever(Protocol):

@@ -4,6 +4,11 @@ The score of an entry is the sum, over the distinct terms of the query in the or
 ``idf * (tf * (k1 + 1)) / (tf + k1 * (1 - b + b * dl / avgdl))`` with ``idf = ln(1 + (N - df + 0.5) / (df + 0.5))``,
 each operation in float64 in the order written. N, df and the total length are integers added up over taps, so scores
 have the same bits however entries are cut into taps.
+
+The reach of a query is the sum, over the same terms in the same order, of ``idf * (k1 + 1)``: the second factor of a
+term grows with tf towards ``k1 + 1`` and never passes it, because ``k1 (1 - b + b * dl / avgdl)`` is not negative. It
+is the upper bound of a term's contribution in Turtle and Flood 1995 and in Broder et al. 2003, taken without regard to
+the lists at hand. A term that no entry holds counts with df = 0: an entry that held it would score by it.
 """
 
 from __future__ import annotations
@@ -129,7 +134,8 @@ class Bm25Retriever:
             kernel.add_scores(scores, chosen, *postings, weights, norms, self._options.k1)
             entries = np.flatnonzero(scores > 0)
             replaced = tuple(Replacement(word, stand_ins[word]) for word in unknown if word in stand_ins)
-            yield Answer(query.query_id, entries, scores[entries], tuple(unknown), replaced, not query_words)
+            reach = sum(reach_of(idf(self._corpus.entries, terms[word].df), self._options.k1) for word in used)
+            yield Answer(query.query_id, entries, scores[entries], tuple(unknown), replaced, not query_words, reach)
 
     def _stand_ins(self, unknown: Iterable[str]) -> dict[str, str]:
         """For each word that no entry holds: the most frequent word that begins with it, the first of several."""
@@ -153,3 +159,8 @@ class Bm25Retriever:
 def idf(entries: int, df: int) -> float:
     """Return the IDF of a word that ``df`` of so many entries hold."""
     return math.log(1.0 + (entries - df + 0.5) / (df + 0.5))
+
+
+def reach_of(weight: float, k1: float) -> float:
+    """Return what a word of this IDF adds to a score at most."""
+    return max(0.0, weight * (k1 + 1))

@@ -32,8 +32,8 @@ class CharacterTable:
         """Fill in the blocks that ``wanted`` marks."""
         size = 1 << kernel.BLOCK
         for block in np.flatnonzero(wanted).tolist():
-            for code in range(block * size, min((block + 1) * size, 0x110000)):
-                self.kinds[code] = _kind(chr(code))
+            codes = range(block * size, min((block + 1) * size, 0x110000))
+            self.kinds[codes.start : codes.stop] = [_kind(chr(code)) for code in codes]
             self.filled[block] = 1
 
 

@@ -145,7 +145,7 @@ class DenseRetriever:
                 for of_entries, of_query in zip(self._dimensions, vector.astype(np.float64), strict=True):
                     cosines += of_entries * of_query
             found = np.flatnonzero(cosines > 0)
-            yield Answer(query.query_id, self._rows[found], cosines[found], empty_query=vector is None)
+            yield Answer(query.query_id, self._rows[found], cosines[found], empty_query=vector is None, reach=1.0)
 
 
 def _batch(index: bytes | memoryview | pa.Buffer) -> pa.RecordBatch:

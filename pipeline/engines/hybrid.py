@@ -65,7 +65,13 @@ class Hybrid:
         for query in lent.queries:
             scores = self._fused([hits.get(query.query_id, []) for hits in found])
             entries = np.array(sorted(scores), np.int64)
-            yield Answer(query.query_id, entries, np.array([scores[row] for row in entries.tolist()], np.float64))
+            fused = np.array([scores[row] for row in entries.tolist()], np.float64)
+            yield Answer(query.query_id, entries, fused, reach=self._reach)
+
+    @property
+    def _reach(self) -> float:
+        """The score of a class that every engine ranks first."""
+        return len(self.options.of) / (self.options.constant + 1)
 
     def _fused(self, rankings: list[list[_Found]]) -> dict[int, float]:
         """Return the score of each entry."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from string import ascii_lowercase, digits
 from typing import NamedTuple
 
 import numpy as np
@@ -98,6 +99,7 @@ class TapIndex:
 _ARRAYS = ("text", "word_at", "starts", "documents", "counts", "lengths")
 
 
+@np.errstate(over="ignore")  # without the compiler, hashes overflow aloud
 def index_tap(
     slugs: Sequence[str] | pa.Array,
     descriptions: Sequence[str | None] | pa.Array,
@@ -189,7 +191,7 @@ class _Field(NamedTuple):
 
 
 class _Fields:
-    """Texts behind one another: the columns, those texts that had to be prepared before they can be cut, the reserved.
+    """Texts where they are: the columns, those texts that had to be prepared before they can be cut, the reserved.
 
     The reserved words are a document before the first.
     """
@@ -198,19 +200,20 @@ class _Fields:
         changed = [(row, place) for place, column in enumerate(columns) for row in _changing(column, table)]
         prepared_texts = _Field.of(_texts([prepared(_text(columns[place], row)) for row, place in changed]))
         _survey(prepared_texts, table)
-        reserved = _Field(np.frombuffer(_RESERVED, np.uint8), np.zeros(1, np.int64), np.zeros(1, np.int64))
-        parts = [*columns, prepared_texts, reserved]
-        self.data = np.concatenate([part.data for part in parts])
-        offsets = np.cumsum([0, *(part.data.size for part in parts)])
-        self.starts = np.stack([column.starts + offsets[place] for place, column in enumerate(columns)], axis=1)
-        self.stops = np.stack([column.stops + offsets[place] for place, column in enumerate(columns)], axis=1)
+        reserved = _Field(_RESERVED, np.zeros(1, np.int64), np.zeros(1, np.int64))
+        nothing = [reserved] * (kernel.COLUMNS - len(columns) - 2)
+        self.columns = tuple(part.data for part in (*columns, *nothing, prepared_texts, reserved))
+        shape = (columns[0].starts.size + 1, len(columns))
+        self.column_of, self.starts, self.stops = (np.zeros(shape, np.int64) for _ in range(3))
+        self.column_of[0, 0], self.stops[0, 0] = kernel.COLUMNS - 1, _RESERVED.size
+        for place, column in enumerate(columns):
+            self.column_of[1:, place] = place
+            self.starts[1:, place] = column.starts
+            self.stops[1:, place] = column.stops
         for number, (row, place) in enumerate(changed):
-            self.starts[row, place] = prepared_texts.starts[number] + offsets[-3]
-            self.stops[row, place] = prepared_texts.stops[number] + offsets[-3]
-        first = np.full((1, len(columns)), offsets[-1])
-        self.starts = np.concatenate((first, self.starts))
-        self.stops = np.concatenate((first, self.stops))
-        self.starts[0, 0] = offsets[-2]
+            self.column_of[row + 1, place] = kernel.COLUMNS - 2
+            self.starts[row + 1, place] = prepared_texts.starts[number]
+            self.stops[row + 1, place] = prepared_texts.stops[number]
 
     @property
     def bytes(self) -> int:
@@ -220,7 +223,7 @@ class _Fields:
 
 def _texts(column: Sequence[str | None] | pa.Array | pa.ChunkedArray) -> pa.LargeStringArray:
     if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()  # which copies even one
     texts = column.cast(pa.large_string()) if isinstance(column, pa.Array) else pa.array(column, pa.large_string())
     return texts.fill_null("") if texts.null_count else texts
 
@@ -270,9 +273,9 @@ class _Counted(NamedTuple):
     lengths: kernel.Longs
 
 
-_STOPWORDS = tuple(word for word in STOPWORDS if len(word) > 1)
+_STOPWORDS = tuple(dict.fromkeys((*STOPWORDS, *ascii_lowercase, *digits)))  # words of one character are dropped too
 _LANGUAGE_WORDS = tuple(dict.fromkeys(word for _, word in LANGUAGES))  # in the order of `kernel._language`
-_RESERVED = " ".join((*_STOPWORDS, *_LANGUAGE_WORDS)).encode("ascii")
+_RESERVED = np.frombuffer(" ".join((*_STOPWORDS, *_LANGUAGE_WORDS)).encode("ascii"), np.uint8)
 
 
 def _count(fields: _Fields, weights: kernel.Longs, lower: kernel.Bytes, table: CharacterTable) -> _Counted:
@@ -280,8 +283,10 @@ def _count(fields: _Fields, weights: kernel.Longs, lower: kernel.Bytes, table: C
     size = fields.bytes
     documents = fields.starts.shape[0]
     room = size // 2 + 1
+    longest = int((fields.stops - fields.starts).max(initial=0)) + kernel.PADDING
+    lowered, edges = np.empty(longest, np.uint8), np.empty(longest, np.int32)
     slots = np.empty(1 << max(2 * room, 1 << 13).bit_length(), np.int32)
-    keys = np.empty(room, np.uint64)
+    keys, mores = np.empty(room, np.uint64), np.empty(room, np.uint64)
     text = np.empty(2 * size, np.uint8)
     word_at = np.empty(room + 1, np.int64)
     count = np.empty(room, np.int32)
@@ -290,11 +295,11 @@ def _count(fields: _Fields, weights: kernel.Longs, lower: kernel.Bytes, table: C
     posting_word = np.empty(room, np.int32)
     posting_count = np.empty(room, np.int32)
     lengths = np.empty(documents, np.int64)
-    with np.errstate(over="ignore"):  # without the compiler, the hash overflows aloud
-        words, postings = kernel.count_words(
-            fields.data, fields.starts, fields.stops, weights, lower, table.kinds, len(_STOPWORDS),
-            slots, keys, text, word_at, count, met, postings_at, posting_word, posting_count, lengths,
-        )  # fmt: skip
+    words, postings = kernel.count_words(
+        fields.columns, fields.column_of, fields.starts, fields.stops, weights, lower, table.kinds, len(_STOPWORDS),
+        lowered, edges, slots, keys, mores, text, word_at, count, met, postings_at, posting_word, posting_count,
+        lengths,
+    )  # fmt: skip
     text, word_at = text[: word_at[words]], word_at[: words + 1]
     # The first document was the reserved words: each is there once, but is no word of the tap's.
     first = postings_at[1]
@@ -358,10 +363,7 @@ def _by_eight_bytes(
     No word holds a NUL, so bytes behind the end of a word may stand as 0: two that are equal so and end there are one
     word, which is there once.
     """
-    starts = word_at[words] + at
-    places = starts[:, None] + np.arange(8)
-    bytes_ = np.where(places < word_at[words + 1][:, None], text.take(places, mode="clip"), np.uint8(0))
-    keys = np.ascontiguousarray(bytes_).view(">u8").ravel().astype(np.uint64)
+    keys = kernel.eights(text, word_at, words, at)
     order = np.lexsort((keys, group)) if at else np.argsort(keys)
     ordered, groups = keys[order], group[order]
     same = (ordered[1:] == ordered[:-1]) & (groups[1:] == groups[:-1])

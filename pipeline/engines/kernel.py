@@ -17,6 +17,7 @@ from pipeline.machine import compiled as _compiled
 from pipeline.machine import input_of as _input
 from pipeline.machine import output_of as _output
 from pipeline.machine import results_of as _results
+from pipeline.machine import several_of as _several
 
 Scalar: TypeAlias = Any
 """A whole number of the machine; of the interpreter without the compiler."""
@@ -40,12 +41,25 @@ UNKNOWN, READY, CHANGING = 0, 1, 2
 """Verdicts of `survey` on a text: not surveyed, good as it is, to be prepared first."""
 
 U64 = np.uint64
-_LONG = U64(1 << 63)
+_LONG = U64(0xFF << 56)
 _GOLDEN = U64(0x9E3779B97F4A7C15)
-_PRIME = U64(0x00000100000001B3)
-_EIGHT = U64(8)
-_ZERO = U64(0)
+_PRIME = U64(0xD6E8FEB86659FD93)
+_ZERO, _ONE, _SEVEN, _EIGHT = U64(0), U64(1), U64(7), U64(8)
+_ONES = U64(0x0101010101010101)
+_HIGHS = U64(0x8080808080808080)
+_HIGH = U64(0x80)
+_PLACES = U64(0x0001020304050607)
+_OBJECTIV = U64(int.from_bytes(b"objectiv", "little"))
+_GATHER = U64(0x0102040810204080)
+_DE_BRUIJN = U64(0x03F79D71B4CB0A89)
+_PLACE_OF = np.argsort([0x03F79D71B4CB0A89 << place >> 58 & 63 for place in range(64)])
+_FIRST_OF = np.array([(1 << 8 * min(size, 8)) - 1 for size in range(17)], np.uint64)
+_SECOND_OF = np.array([(1 << 8 * max(size - 8, 0)) - 1 for size in range(17)], np.uint64)
 _FIRST_SLOTS = 13
+COLUMNS = 6
+"""Arrays of text that `count_words` reads: of four parts of an entry, of texts that were prepared, of the reserved."""
+PADDING = 80
+"""Bytes that `count_words` may read behind the end of a text."""
 _OBJECTIVE_C = tuple(b"objective c")
 
 
@@ -81,6 +95,52 @@ def _code(data: Bytes, at: Scalar, end: Scalar) -> Scalar:
     return (lead & 0x07) << 18 | second << 12 | third << 6 | np.int64(data[at + 3]) & 0x3F
 
 
+@_compiled()
+def _eight(data: Bytes, at: Scalar) -> Scalar:
+    """The eight bytes from ``at`` on as a number, the first of them lowest. The compiler makes one load of it."""
+    place = U64(at)
+    return (
+        U64(data[place])
+        | U64(data[place + U64(1)]) << U64(8)
+        | U64(data[place + U64(2)]) << U64(16)
+        | U64(data[place + U64(3)]) << U64(24)
+        | U64(data[place + U64(4)]) << U64(32)
+        | U64(data[place + U64(5)]) << U64(40)
+        | U64(data[place + U64(6)]) << U64(48)
+        | U64(data[place + U64(7)]) << U64(56)
+    )
+
+
+@_compiled()
+def _first(flags: Scalar) -> Scalar:
+    """The first of eight bytes whose highest bit is set in ``flags``, which has no other bit and is not 0."""
+    return np.int64((((flags & (~flags + _ONE)) >> _SEVEN) * _PLACES) >> U64(56))
+
+
+@_compiled()
+def _survey(text: Bytes, kinds: Bytes, filled: Bytes, wanted: Bytes) -> int:
+    verdict = READY
+    at = 0
+    while at < text.size:
+        if at + 8 <= text.size:
+            beyond = _eight(text, at) & _HIGHS
+            if beyond == 0:
+                at += 8
+                continue
+            at += _first(beyond)
+        elif text[at] < 0x80:
+            at += 1
+            continue
+        code = _code(text, at, text.size)
+        if filled[code >> BLOCK] == 0:
+            wanted[code >> BLOCK] = 1
+            verdict = UNKNOWN
+        elif kinds[code] & CHANGES and verdict == READY:
+            verdict = CHANGING
+        at += _width(text[at])
+    return verdict
+
+
 @_compiled(types.void(_BYTES, _LONGS, _LONGS, _BYTES, _BYTES, _output(types.uint8), _output(types.uint8)))
 def survey(
     data: Bytes, starts: Longs, stops: Longs, kinds: Bytes, filled: Bytes, wanted: Bytes, verdicts: Bytes
@@ -93,32 +153,13 @@ def survey(
     for row in range(starts.size):
         if verdicts[row] != UNKNOWN:
             continue
-        end = stops[row]
-        at = starts[row]
-        verdict = READY
-        while at < end:
-            if at + 64 <= end:
-                # A loop of fixed length that the compiler turns into vector code: most text is ASCII.
-                high = np.uint8(0)
-                for step in range(64):
-                    high |= data[at + step]
-                if high < 0x80:
-                    at += 64
-                    continue
-            pause = min(at + 64, end)
-            while at < pause:
-                lead = data[at]
-                if lead < 0x80:
-                    at += 1
-                    continue
-                code = _code(data, at, end)
-                if filled[code >> BLOCK] == 0:
-                    wanted[code >> BLOCK] = 1
-                    verdict = UNKNOWN
-                elif kinds[code] & CHANGES and verdict == READY:
-                    verdict = CHANGING
-                at += _width(lead)
-        verdicts[row] = verdict
+        text = data[starts[row] : stops[row]]
+        verdicts[row] = READY
+        every = np.uint8(0)
+        for at in range(text.size):
+            every |= text[at]
+        if every >= 0x80:  # most texts are ASCII
+            verdicts[row] = _survey(text, kinds, filled, wanted)
 
 
 @_compiled()
@@ -154,28 +195,72 @@ def _language(data: Bytes, at: Scalar, start: Scalar, end: Scalar, kinds: Bytes)
 
 
 @_compiled()
-def _slot(key: Scalar, shift: np.uint64) -> Scalar:
-    return np.int64((key * _GOLDEN) >> shift)
+def _slot(key: Scalar, more: Scalar, shift: Scalar) -> Scalar:
+    return ((key ^ more * _PRIME) * _GOLDEN) >> shift
 
 
 @_compiled()
-def _key(packed: np.uint64, mixed: np.uint64, length: int) -> np.uint64:
-    """What a word is found by: its bytes themselves where 63 bits hold them, else a hash with the highest bit set."""
-    if length <= 8 and packed < _LONG:
-        return packed
-    return (mixed ^ (mixed >> U64(29))) * _GOLDEN | _LONG
+def _key(lowered: Bytes, at: Scalar, size: Scalar) -> tuple[Scalar, Scalar]:
+    """What a word is found by: its bytes themselves, up to 16, else two hashes, the second one from ``_LONG`` on.
+
+    No word holds a NUL, so that what is behind the end may stand as 0.
+    """
+    if size <= 8:
+        return _part(lowered, at, size), _ZERO
+    if size <= 16:
+        return _eight(lowered, at), _part(lowered, at + 8, size - 8)
+    key = more = _ZERO
+    for step in range(0, size, 8):
+        part = _part(lowered, at + step, size - step)
+        key = (key ^ part) * _GOLDEN
+        key ^= key >> U64(29)
+        more = (more ^ part) * _PRIME
+        more ^= more >> U64(31)
+    return key, more | _LONG
+
+
+@_compiled()
+def _find_runs(lowered: Bytes, size: Scalar, edges: Ints) -> Scalar:
+    """Write where each run of bytes other than 0 begins and ends; return how many such places there are."""
+    number = 0
+    carry = _ZERO
+    for block in range(0, size + 1, 64):
+        bits = _ZERO
+        for part in range(8):
+            eight = _eight(lowered, block + 8 * part)
+            letters = ((eight - _ONES) & ~eight & _HIGHS) ^ _HIGHS  # exact: no byte is 1
+            bits |= (((letters >> _SEVEN) * _GATHER) >> U64(56)) << U64(8 * part)
+        turns = bits ^ (bits << _ONE | carry)
+        carry = bits >> U64(63)
+        while turns:
+            turn = turns & (~turns + _ONE)
+            edges[number] = block + _PLACE_OF[(turn * _DE_BRUIJN) >> U64(58)]
+            number += 1
+            turns ^= turn
+    return number
+
+
+@_compiled()
+def _part(lowered: Bytes, at: Scalar, size: Scalar) -> Scalar:
+    """The ``size`` bytes from ``at`` on, at most eight, as a number."""
+    eight = _eight(lowered, at)
+    return eight if size >= 8 else eight & ((_ONE << U64(8 * size)) - _ONE)
 
 
 @_compiled(
     _results(types.int64, types.int64)(
-        _BYTES,
+        _several(_BYTES, COLUMNS),
+        _input(types.int64, 2),
         _input(types.int64, 2),
         _input(types.int64, 2),
         _LONGS,
         _BYTES,
         _BYTES,
         types.int64,
+        _output(types.uint8),
         _output(types.int32),
+        _output(types.int32),
+        _output(types.uint64),
         _output(types.uint64),
         _output(types.uint8),
         _output(types.int64),
@@ -188,15 +273,19 @@ def _key(packed: np.uint64, mixed: np.uint64, length: int) -> np.uint64:
     )
 )
 def count_words(
-    data: Bytes,
+    columns: tuple[Bytes, ...],
+    column_of: Longs,
     starts: Longs,
     stops: Longs,
     weights: Longs,
     lower: Bytes,
     kinds: Bytes,
     stopwords: int,
+    lowered: Bytes,
+    edges: Ints,
     table: Ints,
     keys: Keys,
+    mores: Keys,
     text: Bytes,
     word_at: Longs,
     count: Ints,
@@ -208,12 +297,13 @@ def count_words(
 ) -> tuple[int, int]:
     """Cut documents into words and count them. Returns the numbers of words and postings.
 
-    Field f of document d is ``data[starts[d, f]:stops[d, f]]``, UTF-8, and weighs ``weights[f]``.
+    Field f of document d is ``columns[column_of[d, f]][starts[d, f]:stops[d, f]]``, UTF-8, and weighs ``weights[f]``.
     ``lower`` gives for each byte 0 where it separates, itself in lower case where it is part of a word, and the byte
     itself from 0x80 on where the character decides.
 
     The first words to be met must be so many ``stopwords``, which are not counted, then the words of the language
-    names. ``table`` holds word numbers plus one by hash, ``keys`` the key of each word, ``word_at`` where the bytes of
+    names. ``lowered`` is for the field at hand, with ``PADDING`` more bytes than the longest one has. ``table`` holds
+    word numbers plus one by hash, ``keys`` and ``mores`` what each word is found by, ``word_at`` where the bytes of
     each begin in ``text``. Postings come by document; ``postings_at`` says where each one's begin. ``lengths`` are in
     weighted words. ``count`` and ``met`` are for the document at hand. Two bytes of input give at most one word and
     four bytes of vocabulary; the arrays must have room for that, ``table`` for twice as many words. What they hold at
@@ -223,143 +313,174 @@ def count_words(
     postings = 0
     mask = (1 << _FIRST_SLOTS) - 1
     shift = U64(64 - _FIRST_SLOTS)
-    for slot in range(mask + 1):
-        table[slot] = 0
+    for empty in range(mask + 1):
+        table[empty] = 0
     word_at[0] = 0
     postings_at[0] = 0
     for document in range(starts.shape[0]):
         met_here = 0
-        length = 0
         for field in range(starts.shape[1]):
-            start = starts[document, field]
-            end = stops[document, field]
+            column = columns[column_of[document, field]]
+            raw = column[starts[document, field] : stops[document, field]]
             weight = weights[field]
-            at = start
+            for step in range(raw.size):
+                lowered[step] = lower[raw[step]]
+            for step in range(raw.size, raw.size + PADDING):
+                lowered[step] = 0
+            behind = raw.size
+            bounds = _find_runs(lowered, behind, edges)
+            bound = 0
+            at: Scalar = 0
+            limit: Scalar = 0
             run = 0  # characters of a run of bigrams that lie behind, the last of them at run_from
-            run_from = start
-            while True:
-                # 1. The next word is data[from_:at].
-                number: Scalar = -1
-                packed = _ZERO
-                mixed = _ZERO
-                if run > 0:
-                    from_ = run_from
-                    if at < end and data[at] >= 0x80 and kinds[_code(data, at, end)] & KIND == BIGRAM:
-                        run_from = at
-                        run += 1
-                        at += _width(data[at])
-                    else:
-                        single = run == 1
-                        run = 0
-                        if not single:
-                            continue
-                    for place in range(from_, at):
-                        packed = packed << _EIGHT | U64(data[place])
-                        mixed = (mixed ^ U64(data[place])) * _PRIME
+            run_from = 0
+            while bound < bounds or at < limit or run > 0:
+                # 1. The next word is raw[from_:at]. Most are runs of up to 16 bytes of ASCII.
+                number: Scalar = np.int64(-1)
+                from_ = at
+                size = 0
+                key = more = _ZERO
+                if at >= limit and run == 0:
+                    from_, limit = np.int64(edges[bound]), np.int64(edges[bound + 1])
+                    bound += 2
+                    if from_ < at:
+                        continue  # the end of `objective-c`
+                    at = from_
+                    size = limit - from_
+                    if size <= 16:
+                        key = _eight(lowered, at) & _FIRST_OF[size]
+                        more = _eight(lowered, at + 8) & _SECOND_OF[size]
+                    follower = raw[limit] if limit < behind else 0
+                    if (
+                        size > 16
+                        or (key | more) & _HIGHS
+                        or key == _OBJECTIV
+                        or (size == 1 and (follower == 0x23 or follower == 0x2B))
+                    ):
+                        size = 0
+                if size > 0:
+                    at = limit
                 else:
-                    while at < end and lower[data[at]] == 0:
-                        at += 1
-                    if at >= end:
-                        break
-                    from_ = at
-                    maybe_language = True  # where a word begins, and behind a mark, which is neither letter nor digit
-                    while at < end:
-                        byte = lower[data[at]]
-                        if byte == 0:
-                            break
-                        if byte < 0x80:
-                            if maybe_language:
-                                maybe_language = False
-                                follower = data[at + 1] if at + 1 < end else 0
-                                if follower == 0x23 or follower == 0x2B or (byte == 0x6F and follower | 0x20 == 0x62):
-                                    language = _language(data, at, start, end, kinds)
-                                    if language > 0:
-                                        if at == from_:
-                                            number = stopwords + (language & 0xFF) - 1
-                                            at += language >> 8
-                                        break
-                            packed = packed << _EIGHT | U64(byte)
-                            mixed = (mixed ^ U64(byte)) * _PRIME
-                            at += 1
+                    if run > 0:
+                        from_ = run_from
+                        if at < behind and raw[at] >= 0x80 and kinds[_code(raw, at, behind)] & KIND == BIGRAM:
+                            run_from = at
+                            run += 1
+                            at += _width(raw[at])
                         else:
-                            kind = kinds[_code(data, at, end)] & KIND
-                            if kind in (SEPARATOR, BIGRAM):
-                                if at == from_:
-                                    run = 1 if kind == BIGRAM else 0
-                                    run_from = at
-                                    at += _width(byte)
-                                    from_ = at
+                            single = run == 1
+                            run = 0
+                            if not single:
+                                continue
+                    else:
+                        maybe_language = True  # where a word begins, and behind a mark: neither letter nor digit
+                        while at < behind:
+                            byte = lowered[at]
+                            if byte == 0:
                                 break
-                            maybe_language = kind == MARK
-                            for _ in range(_width(byte)):
-                                packed = packed << _EIGHT | U64(data[at])
-                                mixed = (mixed ^ U64(data[at])) * _PRIME
+                            if byte < 0x80:
+                                if maybe_language:
+                                    maybe_language = False
+                                    follower = raw[at + 1] if at + 1 < behind else 0
+                                    if (
+                                        follower == 0x23
+                                        or follower == 0x2B
+                                        or (byte == 0x6F and follower | 0x20 == 0x62)
+                                    ):
+                                        language = _language(raw, at, 0, behind, kinds)
+                                        if language > 0:
+                                            if at == from_:
+                                                number = stopwords + (language & 0xFF) - 1
+                                                at += language >> 8
+                                            break
                                 at += 1
-                    if number < 0 and (at == from_ or (at == from_ + 1)):
-                        continue  # nothing, or one ASCII character
+                            else:
+                                kind = kinds[_code(raw, at, behind)] & KIND
+                                if kind in (SEPARATOR, BIGRAM):
+                                    if at == from_:
+                                        run = 1 if kind == BIGRAM else 0
+                                        run_from = at
+                                        at += _width(byte)
+                                        from_ = at
+                                    break
+                                maybe_language = kind == MARK
+                                at += _width(byte)
+                        if number < 0 and (at == from_ or at == from_ + 1):
+                            continue  # nothing, or one ASCII character
+                    if number < 0:
+                        size = at - from_
+                        key, more = _key(lowered, from_, size)
 
                 # 2. Its number.
                 if number < 0:
-                    size = at - from_
-                    key = _key(packed, mixed, size)
-                    slot = _slot(key, shift)
+                    slot = _slot(key, more, shift)
                     while True:
                         number = np.int64(table[slot]) - 1
                         if number < 0:
                             break
-                        if keys[number] == key:
-                            if key < _LONG:
+                        if keys[U64(number)] == key and mores[U64(number)] == more:
+                            if more < _LONG:
                                 break
                             known = word_at[number]
                             if word_at[number + 1] - known == size:
                                 step = 0
-                                while step < size:
-                                    byte = data[from_ + step]
-                                    if text[known + step] != (byte if byte >= 0x80 else lower[byte]):
-                                        break
+                                while step < size and text[known + step] == lowered[from_ + step]:
                                     step += 1
                                 if step == size:
                                     break
-                        slot = (slot + 1) & mask
+                        slot = (slot + _ONE) & U64(mask)
                     if number < 0:
-                        number = words
+                        number = np.int64(words)
                         words += 1
                         keys[number] = key
+                        mores[number] = more
                         count[number] = 0
                         table[slot] = words
                         known = word_at[number]
                         for step in range(size):
-                            byte = data[from_ + step]
-                            text[known + step] = byte if byte >= 0x80 else lower[byte]
+                            text[known + step] = lowered[from_ + step]
                         word_at[words] = known + size
                         if 2 * words > mask:  # twice the slots
                             mask = 2 * mask + 1
-                            shift -= U64(1)
-                            for slot in range(mask + 1):
-                                table[slot] = 0
+                            shift -= _ONE
+                            for empty in range(mask + 1):
+                                table[empty] = 0
                             for earlier in range(words):
-                                slot = _slot(keys[earlier], shift)
+                                slot = _slot(keys[earlier], mores[earlier], shift)
                                 while table[slot] != 0:
-                                    slot = (slot + 1) & mask
+                                    slot = (slot + _ONE) & U64(mask)
                                 table[slot] = earlier + 1
 
-                # 3. Count it.
-                if number >= stopwords:
-                    if count[number] == 0:
-                        met[met_here] = number
-                        met_here += 1
-                    count[number] += weight
-                    length += weight
+                # 3. Count it. Nothing here depends on what the word is, which nobody could foretell.
+                met[U64(met_here)] = number
+                met_here += count[U64(number)] == 0
+                count[U64(number)] += weight
 
+        length = 0
         for step in range(met_here):
             word = met[step]
-            posting_word[postings] = word
-            posting_count[postings] = count[word]
-            postings += 1
+            if word >= stopwords:
+                posting_word[postings] = word
+                posting_count[postings] = count[word]
+                postings += 1
+                length += count[word]
             count[word] = 0
         postings_at[document + 1] = postings
         lengths[document] = length
     return words, postings
+
+
+@_compiled(_output(types.uint64)(_BYTES, _LONGS, _LONGS, types.int64))
+def eights(text: Bytes, word_at: Longs, words: Longs, at: int) -> Keys:
+    """Return the eight bytes of each word from ``at`` on as a number that sorts as they do; 0 behind its end."""
+    found = np.empty(words.size, np.uint64)
+    for number in range(words.size):
+        start = word_at[words[number]] + at
+        packed = _ZERO
+        for place in range(start, start + 8):
+            packed = packed << _EIGHT | U64(text[place] if place < word_at[words[number] + 1] else 0)
+        found[number] = packed
+    return found
 
 
 @_compiled()
@@ -414,7 +535,14 @@ def find(text: Bytes, word_at: Longs, asked: Bytes, asked_at: Longs) -> tuple[Lo
             else:
                 high = middle
         firsts[question] = low
-        high = word_at.size - 1
+        high, stride = low, 1
+        while high < word_at.size - 1:  # few words, or none, begin with it
+            cut = min(word_at[high + 1], word_at[high] + stop - start)
+            if _compare(text, word_at[high], cut, asked, start, stop) > 0:
+                break
+            low = high + 1
+            high = min(high + stride, word_at.size - 1)
+            stride *= 2
         while low < high:
             middle = (low + high) // 2
             cut = min(word_at[middle + 1], word_at[middle] + stop - start)

@@ -5,6 +5,9 @@ The score of an entry is the sum, over the words of the query in order and as of
 that is below 0, for a word in more than half of the entries, it is ``epsilon`` times the mean IDF over the vocabulary.
 The mean is an exactly rounded sum, so it has the same bits in any order of entries and taps.
 
+The reach of a query is the same sum with every word at its bound, ``idf * (k1 + 1)``, or 0 where its IDF is below 0;
+see `pipeline.engines.bm25`. A word that no entry holds counts there too, with df = 0.
+
 A word in exactly half of the entries scores 0, and where most words are in most entries the mean is below 0, and so are
 scores: a corpus of one or two entries answers little or nothing. That is the measure, and is left as it is.
 """
@@ -18,6 +21,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field, JsonValue
 
 from pipeline.engines import Answer, Earlier, Query, Updated
+from pipeline.engines.bm25 import reach_of
 from pipeline.engines.lexical import IndexedTaps, WordOptions, index_inputs, index_tap, update_tap
 from pipeline.engines.text import words
 from pipeline.records import Record
@@ -86,17 +90,17 @@ class OkapiRetriever:
         import numpy as np
 
         asked = [words(query.text, self._options.tokenizer) for query in queries]
-        for query, query_words, (scores, unknown) in zip(queries, asked, self._scored(asked), strict=True):
+        for query, query_words, (scores, unknown, reach) in zip(queries, asked, self._scored(asked), strict=True):
             entries = np.flatnonzero(scores > 0)
-            yield Answer(query.query_id, entries, scores[entries], unknown, (), not query_words)
+            yield Answer(query.query_id, entries, scores[entries], unknown, (), not query_words, reach)
 
     def scores(self, query: str) -> NDArray[np.float64]:
         """Return the score of every entry, those of 0 and below included."""
-        ((scores, _),) = self._scored([words(query, self._options.tokenizer)])
+        ((scores, _, _),) = self._scored([words(query, self._options.tokenizer)])
         return scores
 
-    def _scored(self, asked: Sequence[Sequence[str]]) -> Iterator[tuple[NDArray[np.float64], tuple[str, ...]]]:
-        """Yield the scores of every entry, and the words that none holds, for the words of each query."""
+    def _scored(self, asked: Sequence[Sequence[str]]) -> Iterator[tuple[NDArray[np.float64], tuple[str, ...], float]]:
+        """Yield the scores of every entry, the words that none holds, and the reach, for the words of each query."""
         import numpy as np
 
         from pipeline.engines import kernel
@@ -106,13 +110,16 @@ class OkapiRetriever:
         number = {word: place for place, word in enumerate(known)}
         postings = self._corpus.gather(list(known.values()))
         df = [term.df for term in known.values()]
-        idf = np.array(floored(self._corpus.entries, df, self._options.epsilon, self._corpus.frequencies), np.float64)
+        weights = floored(self._corpus.entries, df, self._options.epsilon, self._corpus.frequencies)
+        reaches = {word: reach_of(weight, self._options.k1) for word, weight in zip(known, weights, strict=True)}
+        nowhere = reach_of(idf(self._corpus.entries, 0), self._options.k1)
         norms = self._corpus.norms(self._options.k1, self._options.b)
         for query in asked:
             scores = np.zeros(self._corpus.entries, np.float64)
             chosen = np.array([number[word] for word in query if word in number], np.int64)
-            kernel.add_scores(scores, chosen, *postings, idf, norms, self._options.k1)
-            yield scores, tuple(word for word in dict.fromkeys(query) if word not in number)
+            kernel.add_scores(scores, chosen, *postings, np.array(weights, np.float64), norms, self._options.k1)
+            unknown = tuple(word for word in dict.fromkeys(query) if word not in number)
+            yield scores, unknown, sum(reaches.get(word, nowhere) for word in query)
 
 
 def idf(entries: int, df: int) -> float:

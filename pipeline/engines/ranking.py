@@ -6,6 +6,7 @@ hit stays; later ones, its mirrors, lose their rank, and the rest move up. Only 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -58,6 +59,10 @@ class RankedQuery(Record):
     unknown_words: list[str] = Field(description="Query words that no entry holds.")
     replaced_words: list[Replaced] = Field(description="Those of them for which a longer word stood in.")
     empty_query: bool = Field(description="Whether no word was left of the query.")
+    reach: float | None = Field(
+        description="The most that any entry could score for the query; null: the engine states no bound, or no word "
+        "was left."
+    )
     tied_at_1: bool = Field(description="Whether the classes at ranks 1 and 2 have the same score.")
     tied_at_10: bool = Field(description="Whether the classes at ranks 10 and 11 have the same score.")
     tied_at_100: bool = Field(description="Whether the class at rank 100 has the score of the next one.")
@@ -150,10 +155,15 @@ def _described(answer: Answer, ranking: Ranking) -> RankedQuery:
         unknown_words=list(answer.unknown_words),
         replaced_words=[Replaced(word=word, by=by) for word, by in answer.replaced_words],
         empty_query=answer.empty_query,
+        reach=_bound(answer.reach),
         tied_at_1=ranking.tied[1],
         tied_at_10=ranking.tied[10],
         tied_at_100=ranking.tied[100],
     )
+
+
+def _bound(reach: float | None) -> float | None:
+    return float(reach) if reach is not None and 0 < reach < math.inf else None
 
 
 def _hits(rankings: list[tuple[str, Ranking]], entries: pa.Table) -> pa.Table:

@@ -10,14 +10,22 @@ This module imports nothing heavy, so that an unchanged night need not load anyt
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from pipeline.errors import BadInput, Fault
 from pipeline.store import Stage
 
 if TYPE_CHECKING:
     from pipeline.falloff.rows import OrderKind
 
-CURVES = Stage("falloff", 1)
+Statistics = Literal["subset", "global"]
+"""What the weights of words are taken from: each subset, as an index of it would have them, or the whole corpus."""
+
+MOST_RANKINGS = 1_000_000
+"""Rankings that are measured at once, some 3 KB each: orders times sizes times items of a set."""
+
+CURVES = Stage("falloff", 6)
 """The curves of a golden set under all engines, in orders of one kind."""
 
 
@@ -37,3 +45,23 @@ class Plan(NamedTuple):
     """The first seed of drawn orders, and the seed of the draws of clusters."""
     engines: tuple[str, ...]
     """Names of the engines, each once, in order."""
+    statistics: Statistics = "subset"
+    floors: Mapping[str, Mapping[str, float]] = {}
+    """Values of which it is told at what size a curve crosses them, by engine and measure."""
+    step: int = 0
+    """Entries between two sizes; 0: so many sizes as ``sizes`` says, each about as many times the one before."""
+    at: tuple[int, ...] = ()
+    """The sizes, in place of a step or a number of them."""
+    not_run: Mapping[str, str] = {}
+    """Why an engine has no curve that cannot run."""
+
+
+def bound(orders: int, sizes: int, items: int) -> None:
+    """Refuse what would not fit into memory.
+
+    Raises:
+        BadInput: there are too many rankings.
+    """
+    if orders * sizes * items > MOST_RANKINGS:
+        what = f"{orders} orders at {sizes} sizes of {items:,} questions are more than {MOST_RANKINGS:,} rankings"
+        raise BadInput([Fault("orders, sizes", what, "ask for fewer orders or sizes")])

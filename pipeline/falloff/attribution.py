@@ -199,6 +199,7 @@ def _tap_rows(
             classes_above=len(above),
             share=part,
             orders=orders,
+            statistics=named.statistics,
             recovered_without=without,
         )
 

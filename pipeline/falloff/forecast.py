@@ -24,6 +24,8 @@ from pipeline.scoring.intervals import FEWEST
 from pipeline.scoring.means import GRADINGS
 
 K = 10
+NO_QUALITY = frozenset({"judged", "rbp_residual"})
+"""Families of measures that say how much is known of a ranking, not how good it is."""
 
 
 def forecast(
@@ -86,7 +88,8 @@ def _rows(
     for place, measure in enumerate(MEASURES):
         clusters = {asked.clusters[item] for item in np.flatnonzero(~np.isnan(difference[:, place]))}
         change, few = _number(changes[place]), len(clusters) < FEWEST
-        reason = NO_VALUE if change is None else None
+        tells = measure.family not in NO_QUALITY
+        reason = NO_VALUE if change is None else None if tells else "it says how much is known, not how good it is"
         if change is not None and few:
             reason = f"insufficient items: {len(clusters)} clusters, fewer than {FEWEST}"
         yield Forecast(
@@ -100,7 +103,7 @@ def _rows(
             change=change,
             low=_number(low[place]),
             high=_number(high[place]),
-            outlook="no change shown" if few else _outlook(low[place], high[place]),
+            outlook=_outlook(low[place], high[place]) if tells and not few else "no change shown" if tells else None,
             taken=[asked.query_ids[item] for item in np.flatnonzero(taken)],
             brought=[asked.query_ids[item] for item in np.flatnonzero(brought)],
             entries=0,

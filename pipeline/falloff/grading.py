@@ -1,8 +1,8 @@
 """The measures of every query in every subset: the arithmetic of ``pipeline.scoring``, over many rankings at once.
 
-What an item asks for must be among the targets: its exemplars' classes where it is graded on those, its names where it
-is graded by name. An item for which that does not hold is left out of every point and counted, since a curve whose
-items change with its size shows the change of items.
+What an item asks for must be among the targets: the class of an exemplar where any of them is the answer, of all where
+all are asked for, each name where it is graded by name. An item for which that does not hold is left out of every point
+and counted, since a curve whose items change with its size shows the change of items.
 
 What answers a row, and what a decision excludes, is what the whole corpus says. Only how many entries are relevant
 under the treatment ``unmodified`` depends on the subset.
@@ -67,6 +67,17 @@ class Asked(NamedTuple):
     """Class of each entry."""
 
 
+class Firsts(NamedTuple):
+    """What stands first in rankings: all that abstaining hangs on."""
+
+    classes: NDArray[np.int64]
+    """Number of the first class; -1 where there is no hit."""
+    scores: NDArray[np.float64]
+    """Its score; NaN where there is no hit."""
+    seconds: NDArray[np.float64]
+    """Score of the second class; NaN where there is none."""
+
+
 class Curves(NamedTuple):
     """What one engine reaches in orders of one kind: O orders, S subsets, Q items, G gradings, T treatments."""
 
@@ -81,6 +92,8 @@ class Curves(NamedTuple):
     """The measures, (O, S, Q, G, T, M); NaN where undefined. The diagnostics are of the first treatment alone."""
     first_ranks: NDArray[np.int32]
     """Rank of the first relevant hit, (O, S, Q, G, T); 0 where there is none."""
+    firsts: Firsts
+    """What stands first, each (O, S, Q)."""
 
 
 def ask(resolved: ResolvedSet, slugs: Sequence[str], class_ids: Sequence[str], corpus: Corpus) -> Asked:
@@ -113,7 +126,8 @@ def ask(resolved: ResolvedSet, slugs: Sequence[str], class_ids: Sequence[str], c
                 slots[number, place, rows] = slot if mode == "name" or one.item.match == "all" else 0
                 present.append(bool(in_targets[rows].any()))
             wanted[number, place] = _wanted(one, mode)
-            why.append(_why_not(one, mode, all(present)))
+            enough = any(present) if mode != "name" and one.item.match == "any" else all(present)
+            why.append(_why_not(one, mode, enough))
             active[number, place] = why[-1] is None
         reasons.append(tuple(why))
     ids, clusters = (tuple(getattr(one.item, name) for one in items) for name in ("query_id", "cluster_id"))
@@ -130,7 +144,9 @@ def measure(asked: Asked, curve: Curve, subsets: Sequence[Subsets]) -> Curves:
         raise ValueError("an order is given twice, which would count twice in its band")
     if not subsets or any(of.nominal.tolist() != subsets[0].nominal.tolist() for of in subsets):
         raise ValueError("orders of one kind, one or more, are measured at the same nominal sizes")
-    measured = [measure_rankings(asked, curve.rank(of), of) for of in subsets]
+    ranked = [curve.rank(of) for of in subsets]
+    measured = [measure_rankings(asked, rankings, of) for rankings, of in zip(ranked, subsets, strict=True)]
+    classes, scores, seconds = zip(*(_firsts(asked, rankings) for rankings in ranked), strict=True)
     return Curves(
         tuple(of.order for of in subsets),
         subsets[0].nominal,
@@ -139,7 +155,22 @@ def measure(asked: Asked, curve: Curve, subsets: Sequence[Subsets]) -> Curves:
         np.stack([of.taps for of in subsets]),
         np.stack([values for values, _ in measured]),
         np.stack([first_ranks for _, first_ranks in measured]),
+        Firsts(np.stack(classes), np.stack(scores), np.stack(seconds)),
     )
+
+
+def _firsts(asked: Asked, rankings: Rankings) -> Firsts:
+    """Return what stands first in each subset for each item, (S, Q)."""
+    cells = rankings.at.size - 1
+    shape = (cells // max(rankings.queries, 1), rankings.queries)
+    found = Firsts(np.full(cells, -1, np.int64), np.full(cells, np.nan), np.full(cells, np.nan))
+    for rank, scores in ((1, found.scores), (2, found.seconds)):
+        hits = np.flatnonzero(rankings.ranks == rank)
+        cell = np.searchsorted(rankings.at, hits, side="right") - 1
+        scores[cell] = rankings.scores[hits]
+        if rank == 1:
+            found.classes[cell] = asked.class_of[rankings.rows[hits]]
+    return Firsts(found.classes.reshape(shape), found.scores.reshape(shape), found.seconds.reshape(shape))
 
 
 def measure_rankings(

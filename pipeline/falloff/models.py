@@ -1,10 +1,12 @@
 """Models of falloff curves, and the figures that are read off them.
 
 A curve is what all orders of a kind reach: at each nominal size the mean y, over x = log2 of the median number of
-entries; of nominal sizes with one median the first counts. Three models are fitted by least squares, ``a + b x``
-(log-linear), ``1 / (1 + exp(-(a + b x)))`` (logistic) and ``2^(a + b x)`` (power); each again on the smaller two thirds
-of the sizes, and the one with the least error on the largest third is chosen. What a model says is cut to [0, 1], and
-beyond twice the largest size it says nothing.
+entries; of nominal sizes with one median the last counts, whose subsets are the closest to it. Three models are fitted
+by least squares, ``a + b x`` (log-linear), ``1 / (1 + exp(-(a + b x)))`` (logistic) and ``2^(a + b x)`` (power); each
+again on the smaller two thirds of the sizes, and the one with the least error on the largest third is chosen; where
+several have the same, the one of them with the least error over all sizes. What a model says is cut to [0, 1], and
+beyond twice the largest size it says nothing. A size that the model does not reach and the points do is taken from the
+straight lines between them.
 
 Intervals are the 2.5th to 97.5th percentile over 2,000 draws with replacement of both the clusters of items and the
 orders; the chosen model is fitted anew to each. A draw in which a size is not reached counts as beyond all sizes, so a
@@ -14,7 +16,7 @@ bound that is missing says «not reached».
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +37,15 @@ from pipeline.falloff.points import (
     mean_over_orders,
     over_draws,
 )
-from pipeline.falloff.rows import FALLOFF_FITS, FALLOFF_SUMMARIES, FalloffFit, FalloffSummary, ModelName, Summary
+from pipeline.falloff.rows import (
+    BELOW,
+    FALLOFF_FITS,
+    FALLOFF_SUMMARIES,
+    FalloffFit,
+    FalloffSummary,
+    ModelName,
+    Summary,
+)
 from pipeline.scoring.grade import Grading
 from pipeline.scoring.intervals import FEWEST
 from pipeline.scoring.means import GRADINGS, TREATMENT
@@ -43,14 +53,17 @@ from pipeline.scoring.means import GRADINGS, TREATMENT
 Array = NDArray[np.float64]
 
 FITTED = ("recall@10", "hit@1", "mrr@100", "ndcg@10")
-"""Measures that models are fitted to, under the headline treatment and both gradings."""
+"""Measures that models are fitted to, under the headline treatment and both gradings; those with a floor are too."""
+FITTABLE = frozenset(map(str, MEASURES))
+"""Measures that have a curve."""
 FEWEST_SIZES = 5
 """Different sizes that a fit needs, so that the smaller ones determine it and two can be held out."""
 BEYOND = 2
 """How many times the largest size a model may speak of."""
 NOT_REACHED = "not reached"
-BELOW = "below it at the smallest size already"
 _STEPS = 40
+_SAME = 1e-9
+"""Numbers between 0 and 1 that are closer than this are the same: what is between them comes of rounding."""
 _LEAST = 1e-3
 """Values are held this far from 0 and 1 where a first guess takes their logarithm."""
 
@@ -122,20 +135,20 @@ def fit_curves(
     """
     fits: list[FalloffFit] = []
     summaries: list[FalloffSummary] = []
-    for curve in _curves(asked, curves, seed):
+    floors = floors or {}
+    for curve in _curves(asked, curves, seed, {*FITTED, *floors}):
         found = {name: _fit_row(named, curves, curve, name) for name in MODELS}
-        usable = [fit for fit in found.values() if fit.held_out_error is not None]
-        best = min(usable, key=lambda fit: fit.held_out_error or 0.0, default=None)
+        best = min((fit for fit in found.values() if fit.held_out_error is not None), key=_errors, default=None)
         fits += [fit.model_copy(update={"chosen": fit is best}) for fit in found.values()]
-        floor = (floors or {}).get(curve.name[1])
-        summaries += _summaries(named, curves, curve, best.model if best else None, floor)
+        summaries += _summaries(named, curves, curve, best.model if best else None, floors.get(curve.name[1]))
     return Fitted(FALLOFF_FITS.from_rows(fits), FALLOFF_SUMMARIES.from_rows(summaries))
 
 
 def crossings(first: Named, second: Named, asked: Asked, curves: tuple[Curves, Curves], *, seed: int = 0) -> pa.Table:
     """Say at what size the curves of two engines on the same subsets cross: `FALLOFF_SUMMARIES`.
 
-    It is where their difference first changes its sign, on straight lines in log2 of the size between the points.
+    It is where their difference first changes its sign, on straight lines in log2 of the size between the points; where
+    the curves are one for a while in between, it is where they become one.
 
     Raises:
         ValueError: the engines were not measured on the same subsets.
@@ -211,15 +224,16 @@ def _line(x: Array, y: Array) -> tuple[Array, Array]:
     return y.mean(axis=1), (y * x).sum(axis=1) / (x**2).sum()
 
 
-def _curves(asked: Asked, curves: Curves, seed: int) -> Iterator[_Curve]:
-    """Yield the curve of each measure that models are fitted to."""
+def _curves(asked: Asked, curves: Curves, seed: int, measures: Container[str] = FITTED) -> Iterator[_Curve]:
+    """Yield the curve of each of the measures, which models are fitted to."""
     orders = curves.entries.shape[0]
-    sizes, kept = np.unique(np.sort(curves.entries, axis=0)[(orders - 1) // 2], return_index=True)
-    x, steps = np.log2(sizes), sizes.size
+    sizes = np.sort(curves.entries, axis=0)[(orders - 1) // 2]
+    kept = np.flatnonzero(np.diff(sizes, append=np.inf))
+    x, steps = np.log2(sizes[kept]), kept.size
     weights = cluster_draws(asked.clusters, seed)
     of_orders = cluster_draws([str(place) for place in range(orders)], seed + 1)
     for column in COLUMNS:
-        if column.treatment != 0 or str(MEASURES[column.measure]) not in FITTED:
+        if column.treatment != 0 or str(MEASURES[column.measure]) not in measures:
             continue
         values = curves.values[..., column.grading, 0, column.measure][:, kept]
         scored = ~np.isnan(values).any(axis=(0, 1))
@@ -238,6 +252,11 @@ def _curves(asked: Asked, curves: Curves, seed: int) -> Iterator[_Curve]:
         yield _Curve(column, x, y, (drawn * of_orders[:, :, None]).sum(axis=1) / orders, None)
 
 
+def _errors(fit: FalloffFit) -> tuple[float, ...]:
+    """Return what models are chosen by. What differs by less than ``_SAME`` is rounding."""
+    return tuple(round((error or 0.0) / _SAME) for error in (fit.held_out_error, fit.error))
+
+
 def _fit_row(named: Named, curves: Curves, curve: _Curve, name: ModelName) -> FalloffFit:
     grading, metric = curve.name
     held_out = max(1, curve.x.size // 3) if curve.why_not is None else 0
@@ -254,6 +273,7 @@ def _fit_row(named: Named, curves: Curves, curve: _Curve, name: ModelName) -> Fa
         golden_set=named.golden_set,
         engine=named.engine,
         order_kind=curves.orders[0].kind,
+        statistics=named.statistics,
         grading=grading,
         treatment=TREATMENT,
         metric=metric,
@@ -281,7 +301,7 @@ def _summaries(
 ) -> Iterator[FalloffSummary]:
     asked: list[tuple[Summary, str]] = [("loss per doubling", ""), ("half size", "")]
     if floor is not None:
-        asked.append(("floor crossing", f"{floor:g}"))
+        asked.append(("floor crossing", str(floor)))
     if best is None:
         for summary, against in asked:
             yield _row(named, curves, curve, summary, against, None, None, curve.why_not or "no model")
@@ -292,34 +312,39 @@ def _summaries(
     model = MODELS[best]
     a, b = fit(model, curve.x, both)
     start = np.clip(model.value(a + b * curve.x[0]), 0.0, 1.0)
-    half = _falls_to(model, a, b, start / 2.0, curve.x)
+    half = _falls_to(model, (a, b), start / 2.0, curve.x, both)
     yield _row(named, curves, curve, "half size", "", float(half[0]), half[1:], NOT_REACHED)
     if floor is not None:
-        crossed = np.where(start < floor, np.nan, _falls_to(model, a, b, np.full(start.size, floor), curve.x))
+        crossed = np.where(start < floor, np.nan, _falls_to(model, (a, b), np.full(start.size, floor), curve.x, both))
         reason = BELOW if math.isnan(float(crossed[0])) else NOT_REACHED
         drawn = np.where(np.isnan(crossed[1:]), 2.0 ** curve.x[0], crossed[1:])
-        yield _row(named, curves, curve, "floor crossing", f"{floor:g}", float(crossed[0]), drawn, reason)
+        yield _row(named, curves, curve, "floor crossing", str(floor), float(crossed[0]), drawn, reason)
 
 
-def _falls_to(model: Model, a: Array, b: Array, value: Array, x: Array) -> Array:
+def _falls_to(model: Model, parameters: tuple[Array, Array], value: Array, x: Array, y: Array) -> Array:
     """Return the size at which a curve falls to a value; infinity where it does not, or only beyond what is said."""
+    a, b = parameters
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         at = (model.inverse(value) - a) / b
         reached = (b < 0) & (value > 0) & (at >= x[0]) & (at <= x[-1] + math.log2(BEYOND))
-    return np.where(reached, np.exp2(np.where(reached, at, 0.0)), np.inf)
+    measured = np.where(y[:, 0] > value, _crossing(x, y - value[:, None]), np.inf)
+    return np.where(reached, np.exp2(np.where(reached, at, 0.0)), measured)
 
 
 def _crossing(x: Array, difference: Array) -> Array:
     """Return the size at which each row first changes its sign; infinity where none does."""
+    signs = np.where(np.abs(difference) < _SAME, 0.0, np.sign(difference))
     found = np.full(difference.shape[0], np.inf)
-    for row, of_row in enumerate(difference):
-        sign = np.sign(of_row)
-        settled = np.flatnonzero(sign)
-        for before, after in zip(settled[:-1].tolist(), settled[1:].tolist(), strict=True):
-            if sign[before] != sign[after]:
-                share = of_row[before] / (of_row[before] - of_row[after])
-                found[row] = 2.0 ** (x[before] + share * (x[after] - x[before]))
-                break
+    settled = np.zeros(difference.shape[0], np.int64)  # the last point of each row that has a sign
+    rows = np.arange(difference.shape[0])
+    for place in range(1, x.size):
+        before, after = signs[rows, settled], signs[:, place]
+        changed = np.flatnonzero(np.isinf(found) & (before * after < 0))
+        start, end = settled[changed], difference[changed, place]
+        left = difference[changed, start]
+        share = np.where(start == place - 1, left / (left - end), 1.0)
+        found[changed] = np.exp2(x[start] + share * (x[start + 1] - x[start]))
+        settled[after != 0] = place
     return found
 
 
@@ -335,12 +360,13 @@ def _row(
 ) -> FalloffSummary:
     grading, metric = curve.name
     low, high = (math.inf, math.inf) if drawn is None else np.percentile(drawn, PERCENTILES, method="inverted_cdf")
-    reached = 0.0 if drawn is None else float(np.isfinite(drawn).mean())
+    reached = None if drawn is None or summary == "loss per doubling" else float(np.isfinite(drawn).mean())
     known = value is not None and math.isfinite(value)
     return FalloffSummary(
         golden_set=named.golden_set,
         engine=named.engine,
         order_kind=curves.orders[0].kind,
+        statistics=named.statistics,
         grading=grading,
         treatment=TREATMENT,
         metric=metric,

@@ -128,7 +128,9 @@ class WordCurve:
         _same_entries(subsets, self._class_of)
         starts = self._postings.starts
         step_of = np.ascontiguousarray(subsets.step_of)
-        entry, count, df = kernel.by_step(starts, self._postings.entries, self._postings.counts, step_of, subsets.steps)
+        row_at, place_of, sizes = kernel.places(step_of, subsets.steps)
+        entries, counts = self._postings.entries, self._postings.counts
+        at_place, counts, df = kernel.by_step(starts, entries, counts, step_of, place_of, subsets.steps)
         lengths = self._corpus.lengths
         totals = np.zeros(subsets.steps + 1, np.int64)
         np.add.at(totals, step_of, lengths)
@@ -137,8 +139,8 @@ class WordCurve:
         chosen, chosen_at = self._chosen(df)
         k1, b = self._options.k1, self._options.b
         found = kernel.rank_words(
-            starts, entry, count, df, self._idf(subsets, df), chosen, chosen_at, lengths, averages, k1, b, step_of,
-            self._class_of,
+            starts, at_place, counts, df, self._idf(subsets, df), chosen, chosen_at, lengths, averages, k1, b, row_at,
+            place_of, sizes, self._class_of,
         )  # fmt: skip
         return Rankings(len(self._asked), *found)
 

@@ -16,10 +16,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline.falloff import kernel
+from pipeline.falloff import Statistics, kernel
 from pipeline.falloff.grading import ABSENT, MEASURES, TREATMENTS, Asked, Curves
 from pipeline.falloff.orders import Order
 from pipeline.falloff.rows import FALLOFF
+from pipeline.scoring.grade import Grading, Treatment
 from pipeline.scoring.intervals import label
 from pipeline.scoring.means import GRADINGS, MAIN
 from pipeline.scoring.measures import Measure
@@ -35,6 +36,8 @@ class Named(NamedTuple):
     golden_set: str
     golden_digest: str
     engine: str
+    statistics: Statistics = "subset"
+    """What the weights of words are taken from."""
 
 
 class Column(NamedTuple):
@@ -65,12 +68,19 @@ def points(named: Named, asked: Asked, curves: Curves, seed: int = 0) -> pa.Tabl
         curves: what was measured.
         seed: of the draws of clusters.
     """
-    one = [_Part(order, place) for place, order in enumerate(curves.orders)]
-    drawn = curves.orders[0].seed is not None
-    rows = [_rows(named, asked, curves, _of_order(curves, part.place), part.order, seed) for part in one]
-    if drawn:
-        pooled = curves.orders[0]._replace(seed=None)
-        rows.append(_rows(named, asked, curves, _over_orders(curves), pooled, seed))
+    absent = [sum(why == ABSENT for why in reasons) for reasons in asked.reasons]
+    columns = Columns(
+        [GRADINGS[column.grading] for column in COLUMNS],
+        [TREATMENTS[column.treatment] for column in COLUMNS],
+        [str(MEASURES[column.measure]) for column in COLUMNS],
+        [MEASURES[column.measure].cut for column in COLUMNS],
+        [absent[column.grading] for column in COLUMNS],
+        [NO_VALUE] * len(COLUMNS),
+    )
+    rows = [
+        point_rows(named, curves, part, columns, _estimates(asked, curves, part, seed), len(asked.query_ids), seed)
+        for part in parts_of(curves)
+    ]
     return FALLOFF.sort(pa.concat_tables(rows))
 
 
@@ -129,38 +139,56 @@ def mean_over_orders(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.fmin(np.fmax(means, np.fmin.reduce(values, axis=0)), np.fmax.reduce(values, axis=0))
 
 
-class _Part(NamedTuple):
+class Part(NamedTuple):
+    """The part of curves that rows are made of: one order, or all of them."""
+
     order: Order
-    place: int
+    """The order; of all orders the first, without its seed."""
+    places: slice
+    """Which of the orders they are."""
+    pooled: bool
+    """Whether it is over all orders of its kind, so that it has a band over queries."""
+
+    def sizes(self, curves: Curves) -> NDArray[np.int64]:
+        """Return entries, classes and taps at each size, of several orders their lower median: (3, S)."""
+        of_part = [of[self.places] for of in (curves.entries, curves.classes, curves.taps)]
+        return np.stack([np.sort(of, axis=0)[(len(of) - 1) // 2] for of in of_part])
 
 
-class _Cells(NamedTuple):
-    """What rows are made of: S sizes, Q items, C columns."""
+def parts_of(curves: Curves) -> list[Part]:
+    """Return what has rows: each order, and where orders were drawn, all of them together."""
+    drawn = curves.orders[0].seed is not None
+    one = [Part(order, slice(place, place + 1), not drawn) for place, order in enumerate(curves.orders)]
+    return [*one, Part(curves.orders[0]._replace(seed=None), slice(None), True)] if drawn else one
 
-    items: NDArray[np.float64]
-    """(S, Q, G, T, M)."""
-    sizes: NDArray[np.int64]
-    """Entries, classes and taps: (3, S)."""
-    orders: int
-    band: NDArray[np.float64] | None
+
+class Columns(NamedTuple):
+    """What is measured at each size: C columns."""
+
+    gradings: Sequence[Grading]
+    treatments: Sequence[Treatment]
+    metrics: Sequence[str]
+    cuts: Sequence[int | None]
+    absent: Sequence[int]
+    """Items that are left out of every point."""
+    reasons: Sequence[str]
+    """Why a column has no value where it has none."""
+
+
+class Estimates(NamedTuple):
+    """What was found, by size and column, (S, C); NaN where there is nothing."""
+
+    values: NDArray[np.float64]
+    n: NDArray[np.int64]
+    """Clusters of the items that have a value."""
+    n_null: NDArray[np.int64]
+    """Items that have none."""
+    judged: NDArray[np.float64]
+    gap: NDArray[np.float64]
+    orders: NDArray[np.float64]
     """Percentiles over orders, (2, S, C)."""
-    bands_of_queries: bool
-
-
-def _of_order(curves: Curves, place: int) -> _Cells:
-    sizes = np.stack([curves.entries[place], curves.classes[place], curves.taps[place]])
-    return _Cells(curves.values[place], sizes, 1, None, curves.orders[place].seed is None)
-
-
-def _over_orders(curves: Curves) -> _Cells:
-    number = len(curves.orders)
-    middle = (number - 1) // 2
-    sizes = np.stack([np.sort(of, axis=0)[middle] for of in (curves.entries, curves.classes, curves.taps)])
-    band = None
-    if number > 1:
-        means = _columns(mean_over(curves.values, 2))
-        band = np.percentile(means, PERCENTILES, axis=0)
-    return _Cells(mean_over_orders(curves.values), sizes, number, band, True)
+    queries: NDArray[np.float64]
+    """Percentiles over clusters of items, (2, S, C)."""
 
 
 def _columns(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -169,60 +197,97 @@ def _columns(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return values[..., grading, treatment, measure]
 
 
-def _rows(named: Named, asked: Asked, curves: Curves, cells: _Cells, order: Order, seed: int) -> pa.Table:
-    steps, columns = curves.nominal.size, len(COLUMNS)
-    items = _columns(cells.items)
+def _estimates(asked: Asked, curves: Curves, part: Part, seed: int) -> Estimates:
+    values = curves.values[part.places]
+    of_items = mean_over_orders(values)
+    items = _columns(of_items)
+    of_orders = _columns(mean_over(values, 2)) if len(values) > 1 else _NO_ORDERS
+    found = estimates(items, of_orders, part, asked.clusters, seed)
+    return found._replace(judged=found.values[:, _JUDGED], gap=_gap(of_items))
+
+
+def estimates(
+    items: NDArray[np.float64], of_orders: NDArray[np.float64], part: Part, clusters: Sequence[str], seed: int
+) -> Estimates:
+    """Return the means of items, with both bands.
+
+    Args:
+        items: the value of each item, the mean over orders: (S, Q, C); NaN where undefined.
+        of_orders: the mean of each of several orders, (O, S, C); of one order nothing.
+        part: what it is of.
+        clusters: cluster of each item.
+        seed: of the draws of clusters.
+    """
     known = ~np.isnan(items)
     values = mean_over(items, 1)
-    gap = _gap(cells.items)
-    query = _query_band(items, asked.clusters, seed) if cells.bands_of_queries else np.full((2, steps, columns), np.nan)
-    band = cells.band if cells.band is not None else np.full((2, steps, columns), np.nan)
-    absent = [sum(why == ABSENT for why in reasons) for reasons in asked.reasons]
-    n = _clusters(known, asked.clusters)
+    nothing = np.full((2, *values.shape), np.nan)
+    return Estimates(
+        values,
+        clusters_of(known, clusters),
+        known.shape[1] - known.sum(axis=1),
+        nothing[0],
+        nothing[0],
+        np.percentile(of_orders, PERCENTILES, axis=0) if len(of_orders) > 1 else nothing,
+        _query_band(items, clusters, seed) if part.pooled else nothing,
+    )
+
+
+def point_rows(
+    named: Named, curves: Curves, part: Part, columns: Columns, found: Estimates, n_items: int, seed: int
+) -> pa.Table:
+    """Return the rows of `FALLOFF` that estimates make, a row a size and column."""
+    steps, width = found.values.shape
+    sizes = part.sizes(curves)
 
     def by_step(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        return np.repeat(numbers, columns)
+        return np.repeat(numbers, width)
 
     def by_column(texts: Sequence[object]) -> pa.Array:
-        return pa.array(texts).take(pa.array(np.tile(np.arange(columns), steps)))
+        return pa.array(texts).take(pa.array(np.tile(np.arange(width), steps)))
 
     def numbers(values: NDArray[np.float64]) -> pa.Array:
         return pa.array(np.ascontiguousarray(values).reshape(-1), mask=np.isnan(values).reshape(-1))
 
-    size = steps * columns
-    found: dict[str, Sequence[object] | pa.Array] = {
+    size = steps * width
+    order = part.order
+    missing = np.isnan(found.values)
+    rows: dict[str, Sequence[object] | pa.Array] = {
         "golden_set": _same(named.golden_set, size),
         "golden_digest": _same(named.golden_digest, size),
         "engine": _same(named.engine, size),
         "regime": _same(order.regime, size),
         "order_kind": _same(order.kind, size),
+        "statistics": _same(named.statistics, size),
         "seed": pa.nulls(size, pa.int64()) if order.seed is None else np.full(size, order.seed),
         "step": by_step(np.arange(1, steps + 1)),
         "nominal": by_step(curves.nominal),
-        "entries": by_step(cells.sizes[0]),
-        "classes": by_step(cells.sizes[1]),
-        "taps": by_step(cells.sizes[2]),
-        "grading": by_column([GRADINGS[column.grading] for column in COLUMNS]),
-        "treatment": by_column([TREATMENTS[column.treatment] for column in COLUMNS]),
-        "metric": by_column([str(MEASURES[column.measure]) for column in COLUMNS]),
-        "k": by_column([MEASURES[column.measure].cut for column in COLUMNS]),
-        "value": numbers(values),
-        "reason": pa.array([NO_VALUE if missing else None for missing in np.isnan(values).reshape(-1)], pa.string()),
-        "n": n.reshape(-1),
-        "n_items": np.full(size, len(asked.query_ids)),
-        "n_null": (known.shape[1] - known.sum(axis=1)).reshape(-1),
-        "n_absent": by_column([absent[column.grading] for column in COLUMNS]),
-        "label": pa.array([label(number) for number in n.reshape(-1).tolist()]),
-        "judged_at_k": numbers(values[:, _JUDGED]),
-        "gap": numbers(gap),
-        "orders": np.full(size, cells.orders),
-        "order_low": numbers(band[0]),
-        "order_high": numbers(band[1]),
-        "query_low": numbers(query[0]),
-        "query_high": numbers(query[1]),
+        "entries": by_step(sizes[0]),
+        "classes": by_step(sizes[1]),
+        "taps": by_step(sizes[2]),
+        "grading": by_column(columns.gradings),
+        "treatment": by_column(columns.treatments),
+        "metric": by_column(columns.metrics),
+        "k": by_column(columns.cuts),
+        "value": numbers(found.values),
+        "reason": pa.array(
+            [columns.reasons[column] if no else None for of_step in missing for column, no in enumerate(of_step)],
+            pa.string(),
+        ),
+        "n": found.n.reshape(-1),
+        "n_items": np.full(size, n_items),
+        "n_null": found.n_null.reshape(-1),
+        "n_absent": by_column(columns.absent),
+        "label": pa.array([label(number) for number in found.n.reshape(-1).tolist()]),
+        "judged_at_k": numbers(found.judged),
+        "gap": numbers(found.gap),
+        "orders": np.full(size, len(curves.orders[part.places])),
+        "order_low": numbers(found.orders[0]),
+        "order_high": numbers(found.orders[1]),
+        "query_low": numbers(found.queries[0]),
+        "query_high": numbers(found.queries[1]),
         "bootstrap_seed": np.full(size, seed),
     }
-    return pa.Table.from_pydict(found, schema=FALLOFF.schema)
+    return pa.Table.from_pydict(rows, schema=FALLOFF.schema)
 
 
 def _same(text: str, size: int) -> pa.Array:
@@ -259,7 +324,7 @@ def percentiles(drawn: NDArray[np.float64]) -> NDArray[np.float64]:
     return found
 
 
-def _clusters(known: NDArray[np.bool_], clusters: Sequence[str]) -> NDArray[np.int64]:
+def clusters_of(known: NDArray[np.bool_], clusters: Sequence[str]) -> NDArray[np.int64]:
     """Count the clusters of the items that have a value: (S, Q, C) to (S, C)."""
     number = cluster_numbers(clusters)
     member = np.zeros((number.size, int(number.max(initial=-1)) + 1), np.float32)
@@ -268,6 +333,7 @@ def _clusters(known: NDArray[np.bool_], clusters: Sequence[str]) -> NDArray[np.i
     return np.asarray((met > 0).sum(axis=2), np.int64)
 
 
+_NO_ORDERS = np.empty(0)
 _JUDGED = np.array(
     [
         COLUMNS.index(column._replace(measure=MEASURES.index(Measure("judged", MEASURES[column.measure].cut))))

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from pipeline.falloff import Statistics
 from pipeline.records import Record, Table
 from pipeline.scoring.grade import Grading, Treatment
 from pipeline.scoring.intervals import Label
@@ -18,6 +19,8 @@ Regime = Literal["taps", "entries"]
 ModelName = Literal["log-linear", "logistic", "power"]
 Summary = Literal["loss per doubling", "half size", "floor crossing", "engine crossing"]
 Outlook = Literal["hurts", "helps", "no change shown"]
+BELOW = "below it at the smallest size already"
+"""Why a floor is crossed at no size."""
 
 
 class FalloffPoint(Record):
@@ -30,6 +33,10 @@ class FalloffPoint(Record):
         description="What joins the targets: whole `taps`, or single `entries` drawn uniformly. The two share no axis."
     )
     order_kind: OrderKind = Field(description="In what order they join.")
+    statistics: Statistics = Field(
+        description="What the weights of words are taken from: each `subset`, as an index of it would have them, or "
+        "the whole corpus, `global`."
+    )
     seed: int | None = Field(description="Number of a drawn order; null: over all orders of the kind.")
     step: int = Field(description="Number of the size, from 1.")
     nominal: int = Field(description="The size that was asked for; a point is the smallest prefix of at least so many.")
@@ -38,10 +45,13 @@ class FalloffPoint(Record):
     taps: int = Field(
         description="Taps that there are, those without entries included; over all orders, their lower median."
     )
-    grading: Grading = Field(description="`row`: as the row says, the headline; `name`: by name.")
+    grading: Grading = Field(
+        description="`row`: as the row says, the headline; `name`: by name; `qrels`: by judgments, of what abstaining "
+        "is worth."
+    )
     treatment: Treatment = Field(description="What became of later mirrors, as in `metrics`.")
     metric: str = Field(description="Canonical name of the measure.")
-    k: int = Field(description="Cut of the measure.")
+    k: int | None = Field(description="Cut of the measure; null where it has none.")
     value: float | None = Field(description="The mean over items, of each the mean over the orders.")
     reason: str | None = Field(description="Why it is null.")
     n: int = Field(description="Clusters of the items that have a value.")
@@ -74,6 +84,7 @@ class FalloffFit(Record):
     grading: Grading = Field(description="`row` or `name`.")
     treatment: Treatment = Field(description="What became of later mirrors.")
     metric: str = Field(description="Canonical name of the measure.")
+    statistics: Statistics = Field(description="As in `falloff`.")
     model: ModelName = Field(description="The model, in x = log2 of the number of entries.")
     a: float | None = Field(description="log-linear: a + b x; logistic: 1 / (1 + exp(-(a + b x))); power: 2^(a + b x).")
     b: float | None = Field(description="As above.")
@@ -95,6 +106,7 @@ class FalloffSummary(Record):
     grading: Grading = Field(description="`row` or `name`.")
     treatment: Treatment = Field(description="What became of later mirrors.")
     metric: str = Field(description="Canonical name of the measure.")
+    statistics: Statistics = Field(description="As in `falloff`.")
     summary: Summary = Field(description="What the figure is.")
     against: str = Field(description="The floor, or the other engine; empty for the others.")
     value: float | None = Field(
@@ -102,7 +114,9 @@ class FalloffSummary(Record):
     )
     low: float | None = Field(description="2.5th percentile over clusters and orders drawn anew; null: not reached.")
     high: float | None = Field(description="97.5th percentile; null: not reached.")
-    reached: float = Field(description="Share of the draws in which it is reached.")
+    reached: float | None = Field(
+        description="Share of the draws in which the size is reached; null where nothing was drawn, and of a loss."
+    )
     reason: str | None = Field(description="Why the value is null.")
 
 
@@ -136,6 +150,7 @@ class Attribution(Record):
         "all orders. The taps of a query add up to 1. Of a class: an equal part of its tap's."
     )
     orders: int = Field(description="Orders that the share is over.")
+    statistics: Statistics = Field(description="As in `falloff`.")
     recovered_without: bool | None = Field(description="Whether the query is found once this tap alone is left out.")
 
 
@@ -152,7 +167,9 @@ class Forecast(Record):
     change: float | None = Field(description="After minus before, over the items that have both.")
     low: float | None = Field(description="2.5th percentile of the change over clusters drawn anew.")
     high: float | None = Field(description="97.5th percentile.")
-    outlook: Outlook = Field(description="What the interval says.")
+    outlook: Outlook | None = Field(
+        description="What the interval says; null of measures that say how much is known, not how good it is."
+    )
     taken: list[str] = Field(description="Items found among the first k without the tap, and not with it.")
     brought: list[str] = Field(description="Items found with it only.")
     entries: int = Field(description="Entries of the tap.")

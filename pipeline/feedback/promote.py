@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,7 +11,7 @@ from pydantic import JsonValue
 
 from pipeline.errors import BadInput, Fault
 from pipeline.feedback.queue import CLOSED, Correction, Entered, find, note
-from pipeline.golden.items import GoldenSet, default_id, parse_golden_set, plain_question
+from pipeline.golden.items import KEPT, Draft, GoldenSet, default_id, draft_golden_set, is_set_name, plain_question
 from pipeline.judgments.provenance import GRADE
 from pipeline.judgments.qrels import Judgment, append_once
 from pipeline.judgments.targets import Target, Targets
@@ -40,7 +41,14 @@ class Promoted(NamedTuple):
     """Whether anything was added now."""
 
 
-def promote(addition: Addition, feedback_id: str, by: str, sets: Mapping[str, GoldenSet], targets: Targets) -> Promoted:
+def promote(
+    addition: Addition,
+    feedback_id: str,
+    by: str,
+    sets: Mapping[str, GoldenSet],
+    targets: Targets,
+    look_up: Callable[[Draft], Draft],
+) -> Promoted:
     """Make an item of a corrected failure. Doing it twice changes nothing.
 
     A failure of an item becomes that item's next version; a new question a new item, unless it repeats one. The item
@@ -52,10 +60,11 @@ def promote(addition: Addition, feedback_id: str, by: str, sets: Mapping[str, Go
         by: who promotes.
         sets: every golden set, by name.
         targets: the corpus, in which the citations must resolve.
+        look_up: adds to a set what its rows name wrongly in the corpus.
 
     Raises:
-        BadInput: there is no such failure, it is rejected or has no correction, a citation resolves to nothing, or
-            nobody promotes; all faults are named.
+        BadInput: there is no such failure, it is rejected or has no correction, a citation resolves to nothing, nobody
+            promotes, or no night could read the set with the new item; all faults are named.
     """
     from pipeline.ledger.tables import FEEDBACK_EVENTS, GOLDEN_ITEMS
 
@@ -70,7 +79,7 @@ def promote(addition: Addition, feedback_id: str, by: str, sets: Mapping[str, Go
     cited = _check(entered, by, targets)
     correction = entered.correction
     assert correction is not None
-    name = _set_for(entered.failure.golden_set, sets)
+    name = _set_for(entered, sets)
     kept = addition.rows(GOLDEN_ITEMS, golden_set=name)
     item = _item(entered, correction, cited, sets.get(entered.failure.golden_set), kept)
     query_id = str(item["queryId"])
@@ -78,7 +87,7 @@ def promote(addition: Addition, feedback_id: str, by: str, sets: Mapping[str, Go
     if repeated is not None:
         note(addition, entered.id, "duplicate", by, {"golden_set": name, "queryId": repeated})
         return Promoted(entered.id, name, repeated, None, new=True)
-    parse_golden_set(_place(entered), canonical_json(item).encode("utf-8"))  # an item that no night could read
+    _demand_readable(entered, name, kept, item, look_up)
     version = int(str(item["item_version"]))
     addition.add(
         GOLDEN_ITEMS, [{"golden_set": name, "query_id": query_id, "item_version": version, "item": dict(item)}]
@@ -131,10 +140,45 @@ def _check(entered: Entered, by: str, targets: Targets) -> list[Target]:
     return cited
 
 
-def _set_for(name: str, sets: Mapping[str, GoldenSet]) -> str:
+def _set_for(entered: Entered, sets: Mapping[str, GoldenSet]) -> str:
     """Return the set that takes the item: itself where the ledger keeps it, else the one beside the file."""
-    in_file = name in sets and sets[name].path.exists()
-    return name + SUFFIX if in_file else name
+    named = entered.failure.golden_set
+    in_files = {name for name, golden in sets.items() if golden.path.exists()}
+    name = named + SUFFIX if named in in_files else named
+    if name in in_files:
+        todo = f"rename the file: promoted items of {named} go to a set of this name in the ledger"
+        raise BadInput([Fault(f"golden set {name}", "is a file", todo)])
+    if not is_set_name(name):
+        raise BadInput(
+            [Fault(f"feedback {entered.id}", f"belongs to {name!r}, which no set can be called", "reject it")]
+        )
+    return name
+
+
+def _demand_readable(
+    entered: Entered,
+    name: str,
+    kept: Sequence[Mapping[str, JsonValue]],
+    item: Mapping[str, JsonValue],
+    look_up: Callable[[Draft], Draft],
+) -> None:
+    """Refuse an item that no night could read beside those that are kept: what is added can never be taken out."""
+    rows = [*(row["item"] for row in kept), dict(item)]
+    draft = draft_golden_set(Path(KEPT + name), "\n".join(map(canonical_json, rows)).encode("utf-8"))
+    alone = replace(draft.golden, items=tuple(each for each in draft.golden.items if each.line == len(rows)))
+    where = f"feedback {entered.id}"
+    faults = [
+        Fault(f"{where} {wrong.field}", wrong.what, wrong.todo)
+        for line, wrong in look_up(draft._replace(golden=alone)).wrongs
+        if line == len(rows) and not wrong.what.startswith("asks the same")
+    ]
+    question = plain_question(str(item["question"]))
+    for each in draft.golden.items:
+        if each.line < len(rows) and plain_question(each.question) == question:
+            what = f"{item['question']!r} is asked by the item {each.query_id!r} of {name} too"
+            faults.append(Fault(f"{where} question", what, "reword one of the two, or reject this failure"))
+    if faults:
+        raise BadInput(faults)
 
 
 def _item(
@@ -163,7 +207,7 @@ def _item(
         **carried,
         "queryId": query_id,
         "item_version": max(numbers, default=0) + 1,
-        "question": failure.question,
+        "question": newest.get("question", failure.question),
         "answerable": correction.answerable,
         "assertions": [assertion],
         "split": "regression",
@@ -217,7 +261,3 @@ def character_runs(question: str) -> set[str]:
     """Return the runs of five characters of a question, in the form in which questions are compared."""
     text = plain_question(question)
     return {text[start : start + _RUN] for start in range(max(1, len(text) - _RUN + 1))}
-
-
-def _place(entered: Entered) -> Path:
-    return Path(f"feedback {entered.id}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, JsonValue
 
-from pipeline.errors import BadInput, Fault
+from pipeline.errors import BadInput, Fault, counted
 from pipeline.golden.assertions import Citation
 from pipeline.golden.items import plain_question
 from pipeline.records import Record
@@ -21,6 +21,8 @@ Event = Literal["triaged", "corrected", "promoted", "rejected", "duplicate"]
 State = Literal["open", "triaged", "corrected", "promoted", "rejected", "duplicate"]
 CLOSED: tuple[State, ...] = ("promoted", "rejected", "duplicate")
 """States in which nothing more happens to a failure."""
+SHORTEST_KEY = 8
+"""Digits of a key that name a failure; fewer could be the end of an id."""
 MISSED: FailureClass = "retrieval_miss"
 """What a user's miss is taken for, where he does not say."""
 
@@ -113,16 +115,20 @@ def note(addition: Addition, feedback_id: str, event: Event, by: str, detail: Ma
     )
 
 
-def queue(ledger: Ledger | Addition) -> list[Entered]:
-    """Return everything that was ever entered, in that order."""
+def queue(ledger: Ledger | Addition, as_of: int | None = None) -> list[Entered]:
+    """Return everything that was ever entered, in that order, or what was up to a position, as it was then."""
     from pipeline.ledger.tables import FEEDBACK, FEEDBACK_EVENTS
 
+    entered, noted = (
+        [row for row in ledger.rows(table) if as_of is None or row["position"] <= as_of]
+        for table in (FEEDBACK, FEEDBACK_EVENTS)
+    )
     events: dict[str, list[dict[str, Any]]] = {}
-    for row in ledger.rows(FEEDBACK_EVENTS):
+    for row in noted:
         events.setdefault(row["feedback_id"], []).append(row)
     for of_one in events.values():
         of_one.sort(key=lambda row: int(row["seq"]))
-    return [_entered(row, events.get(row["id"], ())) for row in ledger.rows(FEEDBACK)]
+    return [_entered(row, events.get(row["id"], ())) for row in entered]
 
 
 def _entered(row: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> Entered:
@@ -138,16 +144,23 @@ def _entered(row: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> Ent
 
 
 def find(ledger: Ledger | Addition, feedback_id: str) -> Entered:
-    """Return the failure whose id ends, or is, as given.
+    """Return the failure whose id ends as given, or whose key begins so.
+
+    Reports show keys, which follow from the run alone; ids are made when a failure is entered.
 
     Raises:
         BadInput: there is none, or several.
     """
-    found = [entered for entered in queue(ledger) if feedback_id and entered.id.endswith(feedback_id.upper())]
+    found = [entered for entered in queue(ledger) if feedback_id and _is_called(entered, feedback_id)]
     if len(found) != 1:
-        what = f"{len(found) or 'no'} failures have an id that ends with {feedback_id!r}"
+        what = f"{counted(len(found), 'failure')} with an id that ends with {feedback_id!r}, or a key that begins so"
         raise BadInput([Fault("feedback", what, "give an id of `assay feedback list`")])
     return found[0]
+
+
+def _is_called(entered: Entered, given: str) -> bool:
+    by_key = len(given) >= SHORTEST_KEY and entered.failure.key.startswith(given.lower())
+    return by_key or entered.id.endswith(given.upper())
 
 
 def correct(addition: Addition, feedback_id: str, correction: Correction, by: str) -> Entered:
@@ -174,6 +187,6 @@ def end(addition: Addition, feedback_id: str, event: Literal["triaged", "rejecte
     entered = find(addition, feedback_id)
     if entered.state in CLOSED and entered.state != event:
         raise BadInput([Fault(f"feedback {entered.id}", f"is {entered.state}", "nothing more happens to it")])
-    if entered.state != event:
+    if entered.state == "open" or (event == "rejected" and entered.state != event):
         note(addition, entered.id, event, by, {"note": why})
     return find(addition, entered.id)

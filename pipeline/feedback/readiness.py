@@ -9,11 +9,13 @@ from typing import Literal, NamedTuple, get_args
 
 from pydantic import Field
 
+from pipeline.errors import counted
 from pipeline.feedback.promote import SAME, character_runs
 from pipeline.golden.items import GoldenItem, Popularity
 from pipeline.golden.resolve import ResolvedSet
 from pipeline.judgments.resolution import Grades
 from pipeline.records import Record, Table
+from pipeline.scoring.agreement import FEWEST, LOWEST_KAPPA, Agreement
 from pipeline.scoring.failures import RIGHT
 
 Verdict = Literal["pass", "warn", "fail"]
@@ -64,21 +66,29 @@ class _Found(NamedTuple):
     ids: Collection[str] = ()
 
 
-def readiness(resolved: ResolvedSet, grades: Grades, pools: Mapping[str, Collection[str]]) -> list[ReadinessRow]:
+def readiness(
+    resolved: ResolvedSet,
+    grades: Grades,
+    pools: Mapping[str, Collection[str]],
+    configurations: int = 2,
+    judge: Agreement | None = None,
+) -> list[ReadinessRow]:
     """Return every demand on a set, in a fixed order.
 
     Args:
         resolved: the set, resolved in the corpus.
         grades: resolved judgments of the classes of the corpus.
         pools: for each item the first ten classes of every engine.
+        configurations: how many engines, or settings of one, the pools are of.
+        judge: how the pinned judge agrees with people; None where no judge is pinned.
     """
     items = [one.item for one in resolved.items]
     found = [
         *_kinds(items),
         *_sources(resolved),
-        *_judged(items, grades, pools),
+        *_judged(items, grades, pools, configurations),
         *_structure(items),
-        _Found("judge", "warn", None, "validated against people", "no judge is configured"),
+        _judge(judge),
     ]
     return [
         ReadinessRow(
@@ -96,25 +106,65 @@ def readiness(resolved: ResolvedSet, grades: Grades, pools: Mapping[str, Collect
     ]
 
 
+class _Shares(NamedTuple):
+    """How often each value of a field is given; items that have none are told, and in no share."""
+
+    of_item: Mapping[str, str | None]
+    counts: Counter[str]
+
+    def share(self, value: str) -> float:
+        known = sum(self.counts.values())
+        return self.counts[value] / known if known else 0.0
+
+    def at_fault(self, value: str | None) -> list[str]:
+        """Return the items without a value, and those that have one of which there are too many."""
+        return [query_id for query_id, own in self.of_item.items() if own is None or own == value]
+
+    @property
+    def unknown_said(self) -> str:
+        unknown = len(self.at_fault(None))
+        return f", of those that have one; {counted(unknown, 'item')} without" if unknown else ""
+
+
+def _shares(of_item: Mapping[str, str | None]) -> _Shares:
+    return _Shares(of_item, Counter(value for value in of_item.values() if value is not None))
+
+
+def _known(met: bool, shares: _Shares) -> Verdict:
+    """Return the verdict on what is known: it cannot be passed while items have no value."""
+    return "fail" if not met else "warn" if shares.at_fault(None) else "pass"
+
+
 def _kinds(items: Sequence[GoldenItem]) -> Iterator[_Found]:
-    n = len(items)
-    types = Counter(item.question_type for item in items if item.question_type)
-    share = max(types.values(), default=0) / n
-    untyped = [item.query_id for item in items if item.question_type is None]
-    met = len(types) >= 4 and share <= 0.6
-    says = f"{len(types)} types, the largest is {share:.0%}, {len(untyped)} items have none"
-    yield _Found("question_types", _met(met), float(len(types)), "4 types, none above 60%", says, untyped)
-    counts = Counter(item.popularity for item in items if item.popularity)
-    head = counts["head"] / n
-    missing = [value for value in get_args(Popularity) if not counts[value]]
-    says = f"head is {head:.0%}" + (f", none is {', '.join(missing)}" if missing else "")
-    unknown = [item.query_id for item in items if item.popularity is None]
-    yield _Found("popularity", _met(not missing and head <= 0.5), head, "all values, head at most 50%", says, unknown)
+    types = _shares({item.query_id: item.question_type for item in items})
+    largest = max(types.counts, key=lambda name: (types.counts[name], name), default="")
+    too_many = types.share(largest) > 0.6
+    says = f"{counted(len(types.counts), 'type')}, the largest is {types.share(largest):.0%}{types.unknown_said}"
+    yield _Found(
+        "question_types",
+        _known(len(types.counts) >= 4 and not too_many, types),
+        float(len(types.counts)),
+        "4 types, none above 60%",
+        says,
+        types.at_fault(largest if too_many else None),
+    )
+    popularity = _shares({item.query_id: item.popularity for item in items})
+    head = popularity.share("head")
+    missing = [value for value in get_args(Popularity) if not popularity.counts[value]]
+    says = f"head is {head:.0%}" + (f", none is {', '.join(missing)}" if missing else "") + popularity.unknown_said
+    yield _Found(
+        "popularity",
+        _known(not missing and head <= 0.5, popularity),
+        head,
+        "all values, head at most 50%",
+        says,
+        popularity.at_fault("head" if head > 0.5 else None),
+    )
     without = sum(not item.answerable for item in items)
     verdict: Verdict = "pass" if without >= 20 else "warn" if without >= 5 else "fail"
-    yield _Found("not_answerable", verdict, float(without), "5 to be used, 20 for a claim", f"{without} items")
+    yield _Found("not_answerable", verdict, float(without), "5 to be used, 20 for a claim", counted(without, "item"))
     false = sum(item.question_type == "false_premise" for item in items)
-    yield _Found("false_premise", _met(false > 0), float(false), "1", f"{false} items")
+    yield _Found("false_premise", _met(false > 0), float(false), "1", counted(false, "item"))
 
 
 def _sources(resolved: ResolvedSet) -> Iterator[_Found]:
@@ -125,7 +175,7 @@ def _sources(resolved: ResolvedSet) -> Iterator[_Found]:
     yield _Found("provenance", _met(not bare), share, "on each answerable item", says, bare)
     cited = sum(len(one.item.citations) for one in resolved.items)
     # One that resolves to nothing stops the night before this is asked.
-    yield _Found("citations", "pass", float(cited), "each resolves", f"{cited} citations, each resolves")
+    yield _Found("citations", "pass", float(cited), "each resolves", f"{counted(cited, 'citation')}, each resolves")
     ungraded = [
         one.item.query_id
         for one in resolved.items
@@ -133,11 +183,13 @@ def _sources(resolved: ResolvedSet) -> Iterator[_Found]:
         - {each.concept_id for each in one.item.golden_concepts}
     ]
     named = sum(each.concept_id is not None for one in resolved.items for each in one.item.assertions)
-    says = f"{named} assertions name a concept, in {len(ungraded)} items without its grade"
+    says = f"{counted(named, 'assertion')} with a concept, {counted(len(ungraded), 'item')} without its grade"
     yield _Found("concepts", _met(not ungraded), float(named), "graded where an assertion names one", says, ungraded)
 
 
-def _judged(items: Sequence[GoldenItem], grades: Grades, pools: Mapping[str, Collection[str]]) -> Iterator[_Found]:
+def _judged(
+    items: Sequence[GoldenItem], grades: Grades, pools: Mapping[str, Collection[str]], configurations: int
+) -> Iterator[_Found]:
     answerable = [item.query_id for item in items if item.answerable]
     pooled = sum(len(pools.get(query_id, ())) for query_id in answerable)
     known = {
@@ -146,19 +198,37 @@ def _judged(items: Sequence[GoldenItem], grades: Grades, pools: Mapping[str, Col
     }
     unjudged = [query_id for query_id in answerable if known[query_id] < len(pools.get(query_id, ()))]
     share = sum(known.values()) / pooled if pooled else None
-    says = f"{sum(known.values())} of {pooled} classes among the first ten of all engines are judged"
-    yield _Found("judged@10", _met(pooled > 0 and not unjudged), share, "1", says, unjudged)
+    says = f"{sum(known.values()):,} of {counted(pooled, 'class')} judged, among the first ten of all engines"
+    met = pooled > 0 and not unjudged
+    if met and configurations < 2:
+        says += ", which is one alone: what another would show nobody looked at"
+    verdict: Verdict = "fail" if not met else "warn" if configurations < 2 else "pass"
+    yield _Found("judged@10", verdict, share, "1, over two configurations", says, unjudged)
     now = [
         item.query_id
         for item in items
         if not item.answerable and any(each.grade >= RIGHT for each in grades.get(item.query_id, {}).values())
     ]
-    says = f"{len(now)} items without an answer have a class judged {RIGHT} or more in this corpus"
+    says = f"{counted(len(now), 'item')} without an answer and with a class judged {RIGHT} or more in this corpus"
     yield _Found("answerable_now", _met(not now), float(len(now)), "0", says, now)
     no_zero = [query_id for query_id in answerable if all(each.grade for each in grades.get(query_id, {}).values())]
     says = f"{len(answerable) - len(no_zero)} of {len(answerable)} answerable items have one"
     value = float(len(answerable) - len(no_zero))
     yield _Found("grade_0", _met(not no_zero), value, "one an item", says, no_zero)
+
+
+def _judge(judge: Agreement | None) -> _Found:
+    wanted = f"quadratic kappa surely {LOWEST_KAPPA} or more, over {FEWEST} pairs"
+    if judge is None:
+        return _Found("judge", "warn", None, wanted, "no judge is pinned: judgments of models count nowhere")
+    bounds = judge.interval
+    interval = "no interval" if bounds is None else f"{bounds.low:.2f} to {bounds.high:.2f}"
+    kappa = "no kappa" if judge.quadratic is None else f"kappa {judge.quadratic:.2f} ({interval})"
+    says = f"{kappa} over {len(judge.pairs)} pairs that people graded too"
+    return _Found("judge", _met(judge.validated), judge.quadratic, wanted, says + ("" if judge.validated else _UNSURE))
+
+
+_UNSURE = ": `judge_unvalidated`"
 
 
 def _structure(items: Sequence[GoldenItem]) -> Iterator[_Found]:
@@ -170,11 +240,11 @@ def _structure(items: Sequence[GoldenItem]) -> Iterator[_Found]:
         if len(ours & theirs) >= SAME * len(ours | theirs)
         for query_id in (left, right)
     }
-    verdict: Verdict = "warn" if alike else "pass"
-    yield _Found("duplicates", verdict, float(len(alike)), "0", f"{len(alike)} questions are nearly another", alike)
+    said = f"{counted(len(alike), 'question')} nearly the same as another"
+    yield _Found("duplicates", _met(not alike), float(len(alike)), "0", said, alike)
     clusters = len({item.cluster_id for item in items})
-    verdict = "pass" if clusters >= 50 else "warn" if clusters >= 20 else "fail"
-    yield _Found("clusters", verdict, float(clusters), "50", f"{clusters} clusters")
+    verdict: Verdict = "pass" if clusters >= 50 else "warn" if clusters >= 20 else "fail"
+    yield _Found("clusters", verdict, float(clusters), "50", counted(clusters, "cluster"))
     regression = [item.query_id for item in items if item.split == "regression"]
     share = len(regression) / len(items)
     met = share <= 0.5

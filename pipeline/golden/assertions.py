@@ -95,7 +95,7 @@ def is_place(written: str) -> bool:
     return "::" in written or _CONTENT.fullmatch(written) is not None
 
 
-def assertion_faults(assertions: Sequence[Assertion], answerable: bool) -> Iterator[tuple[str, str, str]]:
+def assertion_faults(assertions: Sequence[Assertion], answerable: bool | None) -> Iterator[tuple[str, str, str]]:
     """Yield field, what is wrong and what to do, for what the fields of assertions say against each other."""
     for place, assertion in enumerate(assertions, start=1):
         field = f"assertions {place} check"
@@ -124,11 +124,11 @@ def concept_faults(concepts: Sequence[GoldenConcept]) -> Iterator[tuple[str, str
             yield f"golden_concepts {place}", f"grades {concept_id!r} again", "keep one"
 
 
-def citation_faults(citations: Sequence[Citation], answerable: bool) -> Iterator[tuple[str, str, str]]:
+def citation_faults(citations: Sequence[Citation], answerable: bool | None) -> Iterator[tuple[str, str, str]]:
     """Yield field, what is wrong and what to do, for what citations say against each other and the row."""
     targets = [citation.target for citation in citations]
     for place, target in enumerate(targets, start=1):
         if target in targets[: place - 1]:
             yield f"citations {place}", f"cites {target!r} again", "keep one"
-    if citations and not answerable:
+    if citations and answerable is False:
         yield "citations", "stands in a row that is not answerable", "leave out `citations` or `answerable`"

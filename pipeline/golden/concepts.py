@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from pydantic import Field, ValidationError
 
-from pipeline.jsonlines import Wrong, bad_input, in_row, read_file, rows
+from pipeline.errors import BadInput, Fault
+from pipeline.jsonlines import Wrong, bad_input, in_row, no_text, read_file, rows
 from pipeline.records import Record, Table
 from pipeline.store import Stage, digest
 
@@ -68,6 +69,18 @@ class Concepts:
 NO_CONCEPTS = Concepts()
 
 
+class DraftConcepts(NamedTuple):
+    """Concepts as far as they can be read, so that golden sets can be looked up though rows are wrong."""
+
+    concepts: Concepts
+    named: frozenset[str]
+    """Ids in rows, of those that are wrong too."""
+    faults: list[Fault]
+
+
+NO_DRAFT = DraftConcepts(NO_CONCEPTS, frozenset(), [])
+
+
 class Mentioned(NamedTuple):
     """What is known of concepts in a corpus."""
 
@@ -92,11 +105,23 @@ def parse_concepts(path: Path, data: bytes) -> Concepts:
     Raises:
         BadInput: rows are wrong; all faults are named with their line and field.
     """
+    draft = draft_concepts(path, data)
+    if draft.faults:
+        raise BadInput(draft.faults)
+    return draft.concepts
+
+
+def draft_concepts(path: Path, data: bytes) -> DraftConcepts:
+    """Read what can be read of concepts, and note what is wrong."""
     read: dict[str, tuple[int, Concept]] = {}
     wrongs: list[tuple[int, Wrong]] = []
     for line, value, found in rows(data):
         wrongs += [(line, wrong) for wrong in found]
         if value is None:
+            continue
+        of_text = [(key, no_text(content)) for key, content in value.items()]
+        if any(wrong for _, wrong in of_text):
+            wrongs += [(line, wrong._replace(field=key)) for key, wrong in of_text if wrong]
             continue
         try:
             concept = Concept.model_validate(value)
@@ -106,9 +131,15 @@ def parse_concepts(path: Path, data: bytes) -> Concepts:
         first, _ = read.setdefault(concept.concept_id, (line, concept))
         if first != line:
             wrongs.append((line, Wrong("conceptId", f"is the id of line {first} too", "give each an id of its own")))
-    if wrongs:
-        raise bad_input(path, wrongs)
-    return Concepts(tuple(concept for _, concept in read.values()))
+    concepts = Concepts(tuple(concept for _, concept in read.values()))
+    named = frozenset(str(value["conceptId"]) for _, value, _ in rows(data) if value and "conceptId" in value)
+    return DraftConcepts(concepts, named, list(bad_input(path, wrongs).faults))
+
+
+def in_both_places(concept_id: str) -> Fault:
+    """Return what is wrong with a concept that a file and the ledger declare."""
+    todo = "a concept is declared in a file or in the ledger, never in both: take it out of the file"
+    return Fault(f"concept {concept_id}", "is declared in the file of concepts, and in the ledger too", todo)
 
 
 def _typed(error: ValidationError) -> Iterator[Wrong]:

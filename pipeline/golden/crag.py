@@ -15,6 +15,7 @@ _DYNAMISM = {"slow-changing": "slow", "fast-changing": "fast", "real-time": "fas
 _SPLITS: dict[JsonValue, JsonValue] = {0: "tuning", 1: "holdout"}
 _DROPPED = ("search_results", "query_time", "domain", "answer", "alt_ans", "answer_type")
 _NO_ANSWER = ("i don't know", "invalid question")
+"""Their answers to what has none, without the full stop that some have."""
 
 
 def from_crag(row: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
@@ -22,6 +23,7 @@ def from_crag(row: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 
     Their answer becomes a `must` assertion that people read, since a text is not checked against a ranking; the domain
     and further answers become part of the note. An answer that says that there is none makes the row not answerable.
+    CRAG names no entry of a registry: until somebody adds names, exemplars or citations, judgments say what answers.
     """
     mapped = {_NAMES.get(key, key): value for key, value in row.items() if key not in _DROPPED}
     if isinstance(mapped.get("questionType"), str):
@@ -37,7 +39,7 @@ def from_crag(row: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     if "query" in mapped and "question" not in mapped:
         mapped["question"] = mapped.pop("query")
     answer = row.get("answer")
-    if isinstance(answer, str) and answer.strip().lower() in _NO_ANSWER:
+    if isinstance(answer, str) and answer.strip().rstrip(".").lower() in _NO_ANSWER:
         mapped.setdefault("answerable", False)
     elif isinstance(answer, str) and answer.strip() and "assertions" not in mapped:
         mapped["assertions"] = [{"kind": "must", "text": answer}]

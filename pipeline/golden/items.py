@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,6 +19,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import ConfigDict, Field, JsonValue, ValidationError
 
 from pipeline.catalog.names import slug
+from pipeline.errors import BadInput, Fault
 from pipeline.golden.assertions import (
     Assertion,
     Citation,
@@ -27,7 +29,7 @@ from pipeline.golden.assertions import (
     concept_faults,
 )
 from pipeline.golden.decisions import Decision, decision_faults
-from pipeline.jsonlines import Wrong, bad_input, in_row, read_file, rows
+from pipeline.jsonlines import Wrong, bad_input, in_row, no_text, read_file, rows
 from pipeline.records import Record
 from pipeline.store import Stage, canonical_json
 
@@ -74,6 +76,10 @@ Asked = Annotated[str, Field(pattern=r"\S")]
 Identifier = Annotated[str, Field(pattern=r"^\S+$")]
 
 
+MOST_VERSIONS = 1_000_000_000
+"""More are no count but a slip, and no database could keep them."""
+
+
 class GoldenRow(Record):
     """A row of a golden set as people write it: the short form, or the full item."""
 
@@ -98,7 +104,10 @@ class GoldenRow(Record):
         default=None, alias="queryId", description="Stable for life, no white space; default: a digest of the question."
     )
     item_version: int | None = Field(
-        default=None, ge=1, description="1, 2, ...: of the rows with one `queryId`, the highest version is asked."
+        default=None,
+        ge=1,
+        le=MOST_VERSIONS,
+        description="1, 2, ...: of rows with one `queryId` the highest is asked.",
     )
     answerable: bool | None = Field(
         default=None, description="Whether the corpus holds an answer; default true, but false for `false_premise`."
@@ -136,7 +145,8 @@ class GoldenRow(Record):
 
 _NESTED = ("decisions", "assertions", "golden_concepts", "citations")
 """Fields whose entries have fields of their own."""
-_KNOWN = tuple(field.alias or name for name, field in GoldenRow.model_fields.items())
+_ATTRIBUTES = {field.alias or name: name for name, field in GoldenRow.model_fields.items()}
+_KNOWN = tuple(_ATTRIBUTES)
 
 
 class GoldenItem(Record):
@@ -187,11 +197,40 @@ class GoldenSet:
     """Every row as it is frozen, older versions included, in the order of the file."""
 
 
+class Draft(NamedTuple):
+    """A golden set as far as it can be read, so that what it names can be looked up though rows are wrong."""
+
+    golden: GoldenSet
+    wrongs: list[tuple[int, Wrong]]
+    """Everything that is wrong, by line; without any, the set is what ``parse_golden_set`` returns."""
+    lines: tuple[int, ...] = ()
+    """The line of each row of ``golden.written``."""
+    places: Mapping[tuple[int, str], Sequence[int]] = {}
+    """Where the members of a list stand that lost some of them, by line and field."""
+
+    @property
+    def faults(self) -> list[Fault]:
+        """What is wrong, in the order of the lines."""
+        return list(bad_rows(self.golden, self.wrongs).faults)
+
+    def with_wrongs(self, found: Iterable[tuple[int, Wrong]]) -> Draft:
+        """Add what is wrong with what the rows name, where the row did not say something of the same field already."""
+        told = {(line, wrong.field) for line, wrong in self.wrongs}
+        placed = [(line, wrong._replace(field=self._placed(line, wrong.field))) for line, wrong in found]
+        new = [(line, wrong) for line, wrong in placed if (line, wrong.field) not in told]
+        return self._replace(wrongs=[*self.wrongs, *new])
+
+    def _placed(self, line: int, field: str) -> str:
+        return _placed(field, {key: places for (at, key), places in self.places.items() if at == line})
+
+
 class _Read(NamedTuple):
-    """A row that asks something."""
+    """A row, as far as it can be read."""
 
     item: GoldenItem
     written: dict[str, JsonValue]
+    asks: bool
+    """Whether it has a question."""
 
 
 def read_golden_set(path: Path) -> GoldenSet:
@@ -209,21 +248,33 @@ def parse_golden_set(path: Path, data: bytes) -> GoldenSet:
     Raises:
         BadInput: rows are wrong; all faults are named with their line and field.
     """
+    draft = draft_golden_set(path, data)
+    if draft.wrongs:
+        raise bad_rows(draft.golden, draft.wrongs)
+    return draft.golden
+
+
+def draft_golden_set(path: Path, data: bytes) -> Draft:
+    """Read what can be read of a golden set, and note what is wrong. A set with wrong rows has no digest."""
     read: list[_Read] = []
     wrongs: list[tuple[int, Wrong]] = []
+    places: dict[tuple[int, str], Sequence[int]] = {}
     for line, value, found in rows(data):
-        row, in_fields = (None, []) if value is None else _read_row(line, value)
-        wrongs += [(line, wrong) for wrong in [*found, *in_fields]]
-        if row is not None:
-            read.append(row)
+        wrongs += [(line, wrong) for wrong in found]
+        if value is None:
+            continue
+        row, in_fields, moved = _read_row(line, value)
+        wrongs += [(line, wrong) for wrong in in_fields]
+        read.append(row)
+        places |= {(line, field): left for field, left in moved.items()}
     if not read and not wrongs:
         wrongs.append((0, Wrong("", "holds no row", "write at least one question")))
-    wrongs += _repeats(read)
-    if wrongs:
-        raise bad_input(path, wrongs)
+    wrongs += _repeats([row for row in read if row.asks])
     items = [row.item for row in _asked(read)]
     written = tuple(row.written for row in read)
-    return GoldenSet(_name_of(path), path, tuple(items), len(read) - len(items), frozen_digest(written), written)
+    digest = "" if wrongs else frozen_digest(written)
+    golden = GoldenSet(_name_of(path), path, tuple(items), len(read) - len(items), digest, written)
+    return Draft(golden, wrongs, tuple(row.item.line for row in read), places)
 
 
 KEPT = "ledger:"
@@ -251,25 +302,49 @@ def default_id(question: str) -> str:
     return hashlib.sha256(question.encode("utf-8")).hexdigest()[:16]
 
 
-def _read_row(line: int, value: Mapping[str, JsonValue]) -> tuple[_Read | None, list[Wrong]]:
+_Places = Mapping[str, Sequence[int]]
+"""Where the members of a list stand in the row, counted from 1, of lists that lost those of the wrong type."""
+
+
+def _read_row(line: int, value: Mapping[str, JsonValue]) -> tuple[_Read, list[Wrong], _Places]:
     given = {key: content for key, content in value.items() if content is not None}
-    row, wrongs = _typed(given)
-    bad = {wrong.field.split(" ")[0] for wrong in wrongs}
-    wrongs += _row_faults(row, bad)
+    row, wrongs, places = _typed(given)
+    of_text = list(_text_faults(given, wrongs))
+    row = row.model_copy(update={_ATTRIBUTES[wrong.field]: None for wrong in of_text})
+    bad = {wrong.field.split(" ")[0] for wrong in [*wrongs, *of_text]}
+    between = (wrong._replace(field=_placed(wrong.field, places)) for wrong in _row_faults(row, bad))
     question = row.question or row.query
-    return (None if question is None else _Read(_item(row, question, line), _full(given, question))), wrongs
+    # What asks nothing has no id either: its line tells it from others.
+    item = _item(row, question or f"line {line}", line)
+    return _Read(item, _full(given, item.question), question is not None), [*wrongs, *between, *of_text], places
 
 
-def _typed(given: Mapping[str, JsonValue]) -> tuple[GoldenRow, list[Wrong]]:
-    """Return the row, less its fields of the wrong type or of no known name, and what is wrong with those."""
+def _typed(given: Mapping[str, JsonValue]) -> tuple[GoldenRow, list[Wrong], _Places]:
+    """Return the row, less what is of the wrong type or of no known name, and what is wrong with that."""
     wrongs = [_unknown(key) for key in given if key not in _KNOWN]
     known = {key: content for key, content in given.items() if key in _KNOWN}
     try:
-        return GoldenRow.model_validate(known), wrongs
+        return GoldenRow.model_validate(known), wrongs, {}
     except ValidationError as error:
-        bad = {found["loc"][0] for found in error.errors(include_url=False)}
-        rest = {key: content for key, content in known.items() if key not in bad}
-        return GoldenRow.model_validate(rest), wrongs + _type_faults(error)
+        bad: dict[str, set[int | None]] = {}
+        for found in error.errors(include_url=False):
+            place = next((part for part in found["loc"] if isinstance(part, int)), None)
+            bad.setdefault(str(found["loc"][0]), set()).add(place)
+        places: dict[str, list[int]] = {}
+        for key, wrong in bad.items():
+            content = known.pop(key)
+            # A list that is also refused as the text that it is not has faults without a place.
+            if isinstance(content, list) and wrong - {None}:
+                left = [place for place in range(len(content)) if place not in wrong]
+                known[key] = [content[place] for place in left]
+                places[key] = [place + 1 for place in left]
+        return GoldenRow.model_validate(known), wrongs + _type_faults(error), places
+
+
+def _placed(field: str, places: _Places) -> str:
+    """Return a field of a row with the place of a member as it is written."""
+    key, *rest = field.split(" ")
+    return " ".join([key, str(places[key][int(rest[0]) - 1]), *rest[1:]]) if key in places and rest else field
 
 
 def _unknown(key: str) -> Wrong:
@@ -302,12 +377,10 @@ def _row_faults(row: GoldenRow, bad: Collection[str]) -> Iterator[Wrong]:
         yield Wrong("query", "stands beside `question`", "keep one of them")
     yield from itertools.starmap(Wrong, decision_faults(row.decisions or []))
     yield from itertools.starmap(Wrong, concept_faults(row.golden_concepts or []))
-    if not {"relevant", "exemplar", "answerable", "questionType", "citations"} & set(bad):
-        yield from _relevance_faults(row)
-    if not {"answerable", "questionType"} & set(bad):
-        yield from itertools.starmap(Wrong, assertion_faults(row.assertions or [], _answerable(row)))
-        yield from itertools.starmap(Wrong, citation_faults(row.citations or [], _answerable(row)))
-    yield from _text_faults(row, bad)
+    answerable = _answerable_if_known(row, bad)
+    yield from _relevance_faults(row, bad, answerable)
+    yield from itertools.starmap(Wrong, assertion_faults(row.assertions or [], answerable))
+    yield from itertools.starmap(Wrong, citation_faults(row.citations or [], answerable))
     yield from _name_faults(row.relevant or [])
     yield from _exemplar_faults(_as_tuple(row.exemplar))
     if row.match is not None and not row.exemplar and "exemplar" not in bad:
@@ -316,13 +389,16 @@ def _row_faults(row: GoldenRow, bad: Collection[str]) -> Iterator[Wrong]:
         yield Wrong("createdAt", f"no ISO 8601 time: {in_row(row.created_at)}", "write it like 2026-07-01T00:00:00Z")
 
 
-def _relevance_faults(row: GoldenRow) -> Iterator[Wrong]:
+def _relevance_faults(row: GoldenRow, bad: Collection[str], answerable: bool | None) -> Iterator[Wrong]:
     if row.question_type == "false_premise" and row.answerable:
         yield Wrong("answerable", "is true for a false premise", "a false premise has no answer: leave it out")
-    elif _answerable(row):
-        if not row.relevant and not row.exemplar and not row.citations:
-            yield Wrong("relevant", "no name and no exemplar says what answers", "add one, or `answerable: false`")
-    else:
+    elif answerable:
+        # An item that says that there is an answer, or what must hold of it, may leave to judgments which it is.
+        told = row.relevant or row.exemplar or row.citations or row.assertions or row.answerable
+        if not told and not {"relevant", "exemplar", "citations", "assertions"} & set(bad):
+            todo = "add one; or write `answerable`: true leaves it to judgments, false says that nothing does"
+            yield Wrong("relevant", "no name and no exemplar says what answers", todo)
+    elif answerable is not None:
         included = any(decision.include for decision in row.decisions or ())
         for field, value in (("relevant", row.relevant), ("exemplar", row.exemplar), ("decisions", included)):
             if value:
@@ -337,14 +413,13 @@ def _name_faults(names: Sequence[str]) -> Iterator[Wrong]:
             yield Wrong(f"relevant {place}", f"names {in_row(name)} again", "keep one")
 
 
-def _text_faults(row: GoldenRow, bad: Collection[str]) -> Iterator[Wrong]:
-    """Refuse strings that are no text: JSON can write half of a surrogate pair, which no file can hold."""
-    for name in GoldenRow.model_fields:
-        value = getattr(row, name)
-        # What has fields of its own has been typed already: those strings are text.
-        texts = [text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)]
-        if name not in bad and any("\ud800" <= char <= "\udfff" for text in texts for char in text):
-            yield Wrong(name, "holds half of a surrogate pair, which is no text", "mend the \\u escape")
+def _text_faults(given: Mapping[str, JsonValue], wrongs: Iterable[Wrong]) -> Iterator[Wrong]:
+    """Refuse strings that are no text, but for those in fields that are refused already."""
+    bad = {wrong.field.split(" ")[0] for wrong in wrongs}
+    for name, value in given.items():
+        found = no_text(value)
+        if found is not None and name in _ATTRIBUTES and name not in bad:
+            yield found._replace(field=name)
 
 
 def _exemplar_faults(exemplars: Sequence[str]) -> Iterator[Wrong]:
@@ -369,13 +444,19 @@ def _answerable(row: GoldenRow) -> bool:
     return row.question_type != "false_premise" if row.answerable is None else row.answerable
 
 
+def _answerable_if_known(row: GoldenRow, bad: Collection[str]) -> bool | None:
+    """Return whether the row has an answer; None where a field that says so is of no use."""
+    open_ = "answerable" in bad or (row.answerable is None and "questionType" in bad)
+    return None if open_ else _answerable(row)
+
+
 def _as_tuple(exemplar: str | list[str] | None) -> tuple[str, ...]:
     return (exemplar,) if isinstance(exemplar, str) else tuple(exemplar or ())
 
 
 def _cited(row: GoldenRow) -> tuple[str, ...]:
     """Return what answers a row that has citations, but no exemplar and no name."""
-    return () if row.relevant else tuple(citation.target for citation in row.citations or ())
+    return () if row.relevant else tuple(dict.fromkeys(citation.target for citation in row.citations or ()))
 
 
 def _full(given: Mapping[str, JsonValue], question: str) -> dict[str, JsonValue]:
@@ -435,6 +516,26 @@ def _repeats(read: Sequence[_Read]) -> Iterator[tuple[int, Wrong]]:
         first = questions.setdefault(plain_question(item.question), item)
         if first is not item:
             yield item.line, Wrong("question", f"asks the same as line {first.line}", "keep one")
+
+
+def bad_rows(golden: GoldenSet, wrongs: Iterable[tuple[int, Wrong]]) -> BadInput:
+    """Return the error that names every fault, by line; of a set that the ledger keeps, which has none, by item."""
+    if not str(golden.path).startswith(KEPT):
+        return bad_input(golden.path, wrongs)
+    ids = {item.line: f" item {item.query_id}" for item in golden.items}
+    in_order = sorted(wrongs, key=lambda numbered: numbered[0])
+    return BadInput(
+        Fault(f"{golden.path}{ids.get(line, '')} {wrong.field}".rstrip(), wrong.what, wrong.todo)
+        for line, wrong in in_order
+    )
+
+
+def is_set_name(name: str) -> bool:
+    """Say whether a set can be called so: not by bytes that are no text, controls, ends of lines, or a path."""
+    return bool(name) and "/" not in name and not any(unicodedata.category(each) in _NO_NAME for each in name)
+
+
+_NO_NAME = ("Cc", "Cs", "Zl", "Zp")
 
 
 def plain_question(question: str) -> str:

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from pydantic import JsonValue
 
 from pipeline.catalog.names import name_from_path, slug
-from pipeline.errors import BadInput, Fault
 from pipeline.golden.assertions import is_place
 from pipeline.golden.concepts import Mentioned
-from pipeline.golden.items import CLASS_EXEMPLAR, GoldenItem, GoldenSet
-from pipeline.jsonlines import in_row
+from pipeline.golden.items import CLASS_EXEMPLAR, Draft, GoldenItem, GoldenSet, bad_rows
+from pipeline.jsonlines import Wrong, in_row
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -154,18 +153,25 @@ def resolve(
             or that a citation holds against the row.
     """
     corpus = _Corpus(entries)
-    faults = [
-        Fault(f"{golden.path} line {found.item.line} {found.field}", found.what, found.todo or str(found.proposal))
+    wrongs = _all_wrong(golden, corpus, earlier, concepts)
+    if wrongs:
+        raise bad_rows(golden, wrongs)
+    return ResolvedSet(golden, tuple(_resolved(item, corpus, concepts) for item in golden.items))
+
+
+def looked_up(draft: Draft, entries: pa.Table, earlier: Callable[[], Earlier], concepts: Mentioned) -> Draft:
+    """Return a set with what ``resolve`` would refuse too, beside what is wrong with its rows already."""
+    return draft.with_wrongs(_all_wrong(draft.golden, _Corpus(entries), earlier, concepts))
+
+
+def _all_wrong(
+    golden: GoldenSet, corpus: _Corpus, earlier: Callable[[], Earlier], concepts: Mentioned
+) -> list[tuple[int, Wrong]]:
+    wrongs = [
+        (found.item.line, Wrong(found.field, found.what, found.todo or str(found.proposal)))
         for found in _all_unresolved(golden, corpus, earlier)
     ]
-    faults += [
-        Fault(f"{golden.path} line {item.line} {field}", what, todo)
-        for item in golden.items
-        for field, what, todo in _concept_faults(item, corpus, concepts)
-    ]
-    if faults:
-        raise BadInput(faults)
-    return ResolvedSet(golden, tuple(_resolved(item, corpus, concepts) for item in golden.items))
+    return wrongs + [(item.line, wrong) for item in golden.items for wrong in _concept_faults(item, corpus, concepts)]
 
 
 def resolve_known(golden: GoldenSet, entries: pa.Table) -> ResolvedSet:
@@ -299,8 +305,8 @@ def _rows_by(keys: Iterable[Key]) -> dict[Key, list[int]]:
     return dict(rows)
 
 
-def _concept_faults(item: GoldenItem, corpus: _Corpus, concepts: Mentioned) -> Iterator[tuple[str, str, str]]:
-    """Yield field, what is wrong and what to do, for concepts that nobody declared, or that citations contradict."""
+def _concept_faults(item: GoldenItem, corpus: _Corpus, concepts: Mentioned) -> Iterator[Wrong]:
+    """Yield what is wrong with concepts that nobody declared, or that citations contradict."""
     asked = [(f"golden_concepts {place}", each.concept_id) for place, each in enumerate(item.golden_concepts, start=1)]
     for place, assertion in enumerate(item.assertions, start=1):
         if assertion.concept_id is not None:
@@ -309,14 +315,15 @@ def _concept_faults(item: GoldenItem, corpus: _Corpus, concepts: Mentioned) -> I
             asked.append((f"assertions {place} check arg", str(assertion.check.arg)))
     for field, concept_id in asked:
         if concept_id not in concepts.known:
-            yield field, f"no concept is called {in_row(concept_id)}", "declare it in the file that `concepts` names"
+            todo = "declare it in the file that `concepts` names, or by `assay concepts import`"
+            yield Wrong(field, f"no concept is called {in_row(concept_id)}", todo)
     wrong = {each.concept_id for each in item.golden_concepts if each.grade == "irrelevant"}
     for place, citation in enumerate(item.citations, start=1):
         cited = _content(citation.target, corpus)
         found = {concept for class_id in cited for concept in concepts.by_class.get(class_id, ())}
         for concept_id in sorted(found & wrong):
             what = f"{in_row(citation.target)} mentions {in_row(concept_id)}, which the row grades `irrelevant`"
-            yield f"citations {place}", what, "mend the citation or the grade"
+            yield Wrong(f"citations {place}", what, "mend the citation or the grade")
 
 
 def _resolved(item: GoldenItem, corpus: _Corpus, concepts: Mentioned = NOTHING_MENTIONED) -> Resolved:
@@ -369,17 +376,22 @@ def _unresolved(item: GoldenItem, corpus: _Corpus, earlier: Callable[[], Earlier
         if trouble:
             proposal = _for_exemplar(target, item, corpus, earlier)
             yield Unresolved(item, field, target, f"{in_row(target)} {trouble}", proposal)
-    for name in item.relevant:
+    for place, name in enumerate(item.relevant, start=1):
         if name not in corpus.by_slug:
             pinned = sorted(row for exemplar in item.exemplar for row in corpus.exemplar(exemplar))
             guesses = [*corpus.called([name]), ("the row's exemplar", pinned)]
-            yield Unresolved(item, "relevant", name, f"no entry is called {in_row(name)}", corpus.propose(guesses))
+            yield Unresolved(
+                item, f"relevant {place}", name, f"no entry is called {in_row(name)}", corpus.propose(guesses)
+            )
 
 
 def _targets(item: GoldenItem) -> Iterator[tuple[str, str]]:
     """Yield the field and the string of everything in a row that names an entry or content."""
-    cited = {each.target: f"citations {place}" for place, each in enumerate(item.citations, start=1)}
-    yield from ((cited.get(exemplar, "exemplar"), exemplar) for exemplar in item.exemplar)
+    cited: dict[str, str] = {}
+    for place, citation in enumerate(item.citations, start=1):
+        cited.setdefault(citation.target, f"citations {place}")
+    for place, exemplar in enumerate(item.exemplar, start=1):
+        yield cited.get(exemplar, f"exemplar {place}"), exemplar
     yield from ((field, target) for target, field in cited.items() if target not in item.exemplar)
     yield from ((f"decisions {place}", decision.target) for place, decision in enumerate(item.decisions, start=1))
     yield from _checked_places(item)

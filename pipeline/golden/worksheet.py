@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import Field, JsonValue
 
-from pipeline.errors import one_line
+from pipeline.errors import counted, one_line
 from pipeline.golden.items import GoldenItem
 from pipeline.golden.resolve import Resolved, ResolvedSet
 from pipeline.records import Record
@@ -251,7 +251,7 @@ def as_markdown(sheet: Worksheet) -> str:
 
 def _counts(sheet: Worksheet) -> str:
     return (
-        f"{sheet.pinned} rows pinned, {sheet.pinnable} pinnable by lookup, {sheet.to_judge} to be judged "
+        f"{counted(sheet.pinned, 'row')} pinned, {sheet.pinnable} pinnable by lookup, {sheet.to_judge} to be judged "
         f"({sheet.judged} of them with a decision on every candidate), {sheet.without_answer} without an answer."
     )
 

@@ -67,6 +67,8 @@ class Qrel(Judgment):
 
 def judgment_faults(judgment: Judgment) -> Iterator[Wrong]:
     """Yield what the fields of a judgment say against each other."""
+    if judgment.query_id.split() != [judgment.query_id]:
+        yield Wrong("queryId", "holds white space, as the id of no item does", "mend it")
     if judgment.doc_id is None and judgment.chunk_id is None:
         yield Wrong("docId", "is missing, and `chunkId` too", "say what was judged with one of them")
     needed = {"human": ("annotator",), "llm": ("judge_model", "prompt_version"), "provenance": ()}[judgment.source]

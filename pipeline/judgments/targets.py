@@ -62,6 +62,15 @@ class Targets:
         tap, path = min(place for place, bodies in self._bodies.items() if body in bodies)
         return f"{tap}@{self._pins[tap]}:{path.decode('utf-8', errors='backslashreplace')}"
 
+    def are_one(self, body: str, other: str) -> bool:
+        """Say whether two bodies are one content in the corpus."""
+        return bool({*self.classes_of(body)} & {*self.classes_of(other)})
+
+    def holds_tap_of(self, doc_id: str) -> bool:
+        """Say whether the corpus holds the tap of an entry `tap@pin:path` at that pin, and so knows its entries."""
+        at_pin = _AT_PIN.fullmatch(doc_id)
+        return at_pin is not None and self._pins.get(at_pin["tap"]) == at_pin["pin"]
+
     def find(self, written: str) -> Target | str:
         """Return what is named, or what is wrong with the name.
 

@@ -7,14 +7,18 @@ stands what a night needs that uses no ledger, so that it loads no database libr
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from pipeline.errors import AssayError, BadInput, Fault, Outage, one_line
-from pipeline.store import canonical_json
+
+KeptRow = Mapping[str, Any]
+"""A row of a table of the ledger, by column."""
 
 FILE = "ledger.sqlite"
 """Name of the default ledger, in the folder of the store."""
@@ -37,7 +41,7 @@ def url_of(place: str, base: Path) -> str:
     """Return the URL of a ledger that is named by a path, relative to ``base``, or by a URL.
 
     Raises:
-        BadInput: a URL of another kind; it is not repeated, because it may hold a password.
+        BadInput: a URL of another kind, or none; it is not repeated, because it may hold a password.
     """
     if "://" not in place:
         return _SQLITE + str((base / place).absolute())
@@ -45,6 +49,9 @@ def url_of(place: str, base: Path) -> str:
         return _SQLITE + str((base / place.removeprefix(_SQLITE)).absolute())
     for scheme in ("postgresql://", "postgres://", _POSTGRESQL):
         if place.startswith(scheme):
+            if place.count("@") > 1:
+                todo = "write `@` and `/` in a name or password as %40 and %2F"
+                raise BadInput([Fault("ledger", "is no URL: it has several `@`", todo)])
             return _POSTGRESQL + place.removeprefix(scheme)
     raise BadInput([Fault("ledger", f"{place.partition('://')[0]!r} is no kind of ledger", _TODO)])
 
@@ -96,32 +103,46 @@ def results_position(url: str, as_of: int | None = None) -> int:
     return int(found)
 
 
-def kept_items(url: str, as_of: int) -> dict[str, list[str]]:
-    """Return the items of the golden sets that a ledger keeps, as of a position: the lines of each set, by its name.
+class Kept(NamedTuple):
+    """What a ledger keeps in place of files, as of a position: rows of its tables, in the order of adding."""
+
+    golden_items: Sequence[KeptRow] = ()
+    concepts: Sequence[KeptRow] = ()
+    decisions: Sequence[KeptRow] = ()
+
+
+_KEPT_JSON = {"golden_items": "item", "concepts": "concept", "decisions": "decision"}
+"""The column of each of these tables that holds JSON."""
+_IN_A_TRANSACTION = ("id", "golden_set", "query_id", "item_version", "concept_id", "version")
+
+
+def kept_rows(url: str, as_of: int) -> Kept:
+    """Return what a ledger keeps in place of files, as of a position.
 
     Raises:
         BadInput: what is there is no ledger, is damaged or of a later release.
         Outage: it is out of reach.
     """
     if as_of == 0:
-        return {}
+        return Kept()
     file = sqlite_file(url)
-    rows: list[tuple[str, str]] = []
     if file is None:
         from pipeline.ledger.ledger import open_ledger
-        from pipeline.ledger.tables import GOLDEN_ITEMS
+        from pipeline.ledger.tables import TABLES
 
         with closing(open_ledger(url)) as ledger:
-            rows = [(row["golden_set"], canonical_json(row["item"])) for row in ledger.rows(GOLDEN_ITEMS, as_of)]
-    else:
-        wanted = "SELECT golden_set, item FROM golden_items WHERE position <= ? ORDER BY query_id, item_version"
-        with _reading(file) as connection:
-            if connection is not None:
-                rows = connection.execute(wanted, [as_of]).fetchall()
-    sets: dict[str, list[str]] = {}
-    for name, line in sorted(rows):
-        sets.setdefault(name, []).append(line)
-    return sets
+            return Kept(**{name: ledger.rows(TABLES[name], as_of) for name in _KEPT_JSON})
+    with _reading(file) as connection:
+        if connection is None:
+            return Kept()
+        connection.row_factory = sqlite3.Row
+        return Kept(**{name: _kept_in_file(connection, name, column, as_of) for name, column in _KEPT_JSON.items()})
+
+
+def _kept_in_file(connection: sqlite3.Connection, table: str, column: str, as_of: int) -> list[KeptRow]:
+    found = connection.execute(f"SELECT * FROM {table} WHERE position <= ?", [as_of])
+    rows: list[KeptRow] = [{**row, column: json.loads(row[column])} for row in found]
+    return sorted(rows, key=lambda row: [row["position"], *(row[name] for name in _IN_A_TRANSACTION if name in row)])
 
 
 def has_commit(url: str, what: str) -> bool:

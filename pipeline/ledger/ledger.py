@@ -47,9 +47,11 @@ _TRANSACTIONS = {sqlite3.SQLITE_TRANSACTION, sqlite3.SQLITE_SAVEPOINT}
 class Addition:
     """A transaction that adds rows at one position. What it reads, it reads as of now, with no other writer beside."""
 
-    def __init__(self, connection: sa.Connection, position: int, at: datetime) -> None:
+    def __init__(self, connection: sa.Connection, position: int, at: datetime, what: str) -> None:
         self._connection = connection
         self._at = at
+        self._what = what
+        self._is_noted = False
         self.position = position
         self.created_at = milliseconds(at)
         """Time of all its rows."""
@@ -62,7 +64,15 @@ class Addition:
         """Add rows, all columns but the position."""
         listed = [{**row, "position": self.position} for row in rows]
         if listed:
+            self.note()
             self._connection.execute(table.insert(), listed)
+
+    def note(self) -> None:
+        """Note the deed, which takes the position. Adding does it; a deed that adds nothing leaves no trace without."""
+        if not self._is_noted:
+            self._is_noted = True
+            noted = {"id": self.new_id(), "created_at": self.created_at, "what": self._what}
+            self._connection.execute(COMMITS.insert(), [{**noted, "position": self.position}])
 
     def rows(self, table: sa.Table, **equal: JsonValue) -> list[dict[str, Any]]:
         """Return the rows whose columns are ``equal``, those that it added itself too, in the order of adding."""
@@ -108,6 +118,8 @@ class Ledger:
     def adding(self, what: str, at: datetime) -> Iterator[Addition]:
         """Add rows in one transaction: all of them, or none where the block raises or the process dies.
 
+        A transaction that adds nothing takes no position.
+
         Args:
             what: the deed, for whoever reads the log.
             at: the time; it stamps the rows, and orders nothing.
@@ -119,10 +131,8 @@ class Ledger:
             if connection.dialect.name == "postgresql":
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
             position = _last_position(connection) + 1
-            addition = Addition(connection, position, at)
             with _at_position(connection, position):
-                addition.add(COMMITS, [{"id": addition.new_id(), "created_at": addition.created_at, "what": what}])
-                yield addition
+                yield Addition(connection, position, at, what)
 
     def rows(self, table: sa.Table, as_of: int | None = None, **equal: JsonValue) -> list[dict[str, Any]]:
         """Return the rows up to the position ``as_of`` whose columns are ``equal``, in the order of adding.

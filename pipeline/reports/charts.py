@@ -95,7 +95,7 @@ class Estimate(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A point of a curve: ``value`` in 0..1 at ``x``, at least 1."""
+    """A point of a curve: ``value`` at ``x``, at least 1."""
 
     panel: str
     series: str
@@ -108,6 +108,23 @@ class Point(NamedTuple):
     """Too few items to rely on: drawn grey."""
     thin: bool = False
     """Few items, of low confidence: drawn with a dashed interval."""
+    hue: str = ""
+    """What gives it its colour and its shape, such as an engine; its series unless given."""
+    hollow: bool = False
+    """Drawn as a dashed line with hollow dots; of a falling curve."""
+
+
+class Share(NamedTuple):
+    """A point of a curve of one share against another, both in 0..1. It is drawn as a dot only where it is marked."""
+
+    panel: str
+    series: str
+    x: float
+    value: float
+    tip: str
+    marked: bool = False
+    working: bool = False
+    """Where the series is used: a larger, hollow mark."""
 
 
 class Bar(NamedTuple):
@@ -145,14 +162,23 @@ def _svg(spec: Spec) -> str:
 
     # No base URL is allowed: a specification holds its data, and nothing may be fetched. Every text in it is made
     # visible, because the drawing library aborts the whole process on a character that XML does not have.
-    return vl_convert.vegalite_to_svg(
+    svg = vl_convert.vegalite_to_svg(
         {name: _visible(part) for name, part in spec.items()}, vl_version="6.4", allowed_base_urls=[]
     )
+    return _MARKED.sub(r"\1", svg)
+
+
+_TAKEN = (
+    "if", "constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString", "toString",
+    "valueOf", "__proto__", "__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__",
+)  # fmt: skip
+"""Names that the drawing library takes for its own. It is handed them with a space, which is taken off again."""
+_MARKED = re.compile(f'(?<=[>"])({"|".join(_TAKEN)})\u00a0(?=[<"])')
 
 
 def _visible(value: JsonValue) -> JsonValue:
     if isinstance(value, str):
-        return visible(value)
+        return f"{value}\N{NO-BREAK SPACE}" if value in _TAKEN else visible(value)
     if isinstance(value, list):
         return [_visible(item) for item in value]
     if isinstance(value, dict):
@@ -291,43 +317,83 @@ def curves(
     return spec
 
 
-def falling(
-    points: Sequence[Point], x_title: str, y_title: str, ticks: Sequence[int], hues: Sequence[str] = ()
-) -> Callable[[Size], Spec]:
-    """Specify a line with a band for each series over a log2 axis. ``low`` and ``high`` are the edges of the band.
-
-    Series are coloured in the order of ``hues``, and then of the points.
-    """
+def shares(points: Sequence[Share], x_title: str, y_title: str, hues: Sequence[str] = ()) -> Callable[[Size], Spec]:
+    """Specify a line for each series, of one share against another. Series are coloured in the order of ``hues``."""
     series = [point.series for point in points]
 
     def spec(size: Size) -> Spec:
         names = _short(size, [*hues, *series])
-        colour = _colour(names, series)
+        colour, shape = _colour(names, series), _shape(names, series)
+        x = _unit("x", {"title": x_title, "grid": False})
+        y: Spec = {"x": x, "y": _unit("value", {"title": y_title})}
+        tip: Spec = {"description": {"field": "tip"}}
+        order: Spec = {"order": {"field": "x", "type": "quantitative"}}
+        layer: list[JsonValue] = [
+            _layer({"type": "line", "strokeWidth": 2, "aria": False}, y | colour | order),
+            _layer(
+                {"type": "point", "filled": True, "size": 60, "opacity": 1}, y | tip | colour | shape, "datum.marked"
+            ),
+            _layer(
+                {"type": "point", "filled": False, "size": 260, "strokeWidth": 2, "opacity": 1},
+                y | tip | colour | shape,
+                "datum.working",
+            ),
+        ]
+        rows: list[Spec] = [point._asdict() | {"hue": names[point.series]} for point in points]
+        return _panels(size, rows, layer, height=230, left=44)
+
+    return spec
+
+
+def falling(
+    points: Sequence[Point],
+    x_title: str,
+    y_title: str,
+    ticks: Sequence[int],
+    hues: Sequence[str] = (),
+    *,
+    least: int = 0,
+) -> Callable[[Size], Spec]:
+    """Specify a line with a band for each series over a log2 axis. ``low`` and ``high`` are the edges of the band.
+
+    Series are coloured in the order of ``hues``, and then of the points. Values lie between ``least`` and 1.
+    """
+    coloured = [point.hue or point.series for point in points]
+
+    def spec(size: Size) -> Spec:
+        names = _short(size, [*hues, *coloured])
+        series = _short(size, [point.series for point in points])
+        colour = _colour(names, coloured) | {"detail": {"field": "series", "type": "nominal"}}
         ends = [point.x for point in points]
         shown = [*ticks] if size.long_notes else [*ticks][:: 1 + (len(ticks) > 4)]
         x: Spec = {"field": "x", "type": "quantitative"}
         x["scale"] = {"type": "log", "base": 2, "domain": [min(ends) / ROOM, max(ends) * ROOM], "nice": False}
         x["axis"] = {"title": x_title, "values": [*shown], "labelOverlap": False, "format": ",d", "grid": True}
-        y: Spec = {"x": x, "y": _unit("value", {"title": y_title})}
-        band: Spec = {"x": x, "y": _unit("low", {"title": y_title}), "y2": {"field": "high"}}
+        y: Spec = {"x": x, "y": _unit("value", {"title": y_title}, least=least)}
+        band: Spec = {"x": x, "y": _unit("low", {"title": y_title}, least=least), "y2": {"field": "high"}}
         edges: list[JsonValue] = [
             _layer(
                 {"type": "line", "strokeWidth": 1, "strokeDash": [3, 3], "opacity": 0.8, "aria": False},
-                y | {"y": _unit(edge, {"title": y_title})} | colour,
+                y | {"y": _unit(edge, {"title": y_title}, least=least)} | colour,
                 f"datum.{edge} != null",
             )
             for edge in ("low", "high")
         ]
+        line: Spec = {"type": "line", "strokeWidth": 2, "aria": False}
+        dot: Spec = {"type": "point", "size": 65, "opacity": 1}
+        told = y | {"description": {"field": "tip"}} | colour | _shape(names, coloured)
         layer: list[JsonValue] = [
             _layer({"type": "area", "opacity": 0.16, "aria": False}, band | colour, "datum.low != null"),
             *edges,
-            _layer({"type": "line", "strokeWidth": 2, "aria": False}, y | colour),
-            _layer(
-                {"type": "point", "filled": True, "size": 65, "opacity": 1},
-                y | {"description": {"field": "tip"}} | colour | _shape(names, series),
-            ),
+            _layer(line, y | colour, "!datum.hollow"),
+            _layer(line | {"strokeDash": [*DASHES]}, y | colour, "datum.hollow"),
+            _layer(dot | {"filled": True}, told, "!datum.hollow"),
+            _layer(dot | {"filled": False}, told, "datum.hollow"),
         ]
-        rows: list[Spec] = [point._asdict() | {"hue": names[point.series]} for point in points]
+        rows: list[Spec] = [
+            point._asdict() | {"hue": names[hue], "series": series[point.series]}
+            for point, hue in zip(points, coloured, strict=True)
+        ]
         return _panels(size, rows, layer, height=230, left=44)
 
     return spec
@@ -484,9 +550,10 @@ def _first_marked(rows: list[Spec]) -> list[Spec]:
     return marked
 
 
-def _unit(field: str, axis: Spec, *, few: bool = False) -> Spec:
-    axis = axis | {"format": ".1f", "values": [0, 0.5, 1] if few else [0, 0.2, 0.4, 0.6, 0.8, 1]}
-    return {"field": field, "type": "quantitative", "scale": {"domain": [0, 1]}, "axis": axis}
+def _unit(field: str, axis: Spec, *, few: bool = False, least: int = 0) -> Spec:
+    ticks: list[JsonValue] = [-1, -0.5, 0, 0.5, 1] if least else [0, 0.5, 1] if few else [0, 0.2, 0.4, 0.6, 0.8, 1]
+    axis = axis | {"format": ".1f", "values": ticks}
+    return {"field": field, "type": "quantitative", "scale": {"domain": [least, 1]}, "axis": axis}
 
 
 def _mean(title: str, size: Size) -> Spec:

@@ -10,12 +10,15 @@ from pydantic import Field, JsonValue
 
 from pipeline.records import Record
 from pipeline.reports.answers import Answers, credits
-from pipeline.reports.feed import EngineRow, GoldenSetRow, StageRow
+from pipeline.reports.feed import EngineRow, GoldenSetRow, StageRow, StudyRow
 from pipeline.reports.reading import (
+    DRAWN_KINDS,
+    FIGURES,
     GRADINGS,
     HEADLINE,
     Row,
     count_of,
+    figure_digest,
     metric_digest,
     metric_id,
     names_of,
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
 
 TABLES = ("runs", "entries", "rankings", "items", "metrics")
 """The tables of a run that are read."""
+FIGURE_TABLES = (*FIGURES, "falloff_fits", "metrics")
+"""The tables that figures beside the means stand in, and are made from."""
 ITEM_TREATMENT = "removed"
 """The treatment of mirrors under which the values of items are published."""
 _EVERY_ITEM = "*"
@@ -143,7 +148,82 @@ class ExplainedRun(Record):
     reproduction: Reproduction
 
 
-Explained = ExplainedMetric | ExplainedQuery | ExplainedRun
+class Behind(Record):
+    """Rows of a table that a figure is made from."""
+
+    table: str = Field(description="Name of the table.")
+    rows: list[dict[str, JsonValue]] = Field(description="Its rows.")
+
+
+class ExplainedFigure(Record):
+    """A figure that is no mean of `metrics`: read off a curve, a point of one, a second number, known items."""
+
+    kind: Literal["figure"] = "figure"
+    id: str = Field(description="Id of the figure.")
+    table: str = Field(description="The table that it stands in.")
+    row: dict[str, JsonValue] = Field(description="Its row.")
+    behind: list[Behind] = Field(description="What it is made from, of the tables that are published.")
+    origin: Origin | StudyRow = Field(description="The run or the study that it belongs to.")
+    reproduction: Reproduction
+
+
+Explained = ExplainedMetric | ExplainedQuery | ExplainedRun | ExplainedFigure
+
+
+class Figured:
+    """The figures of a run or a study beside its means, to look up what stands behind one."""
+
+    def __init__(self, tables: Mapping[str, pa.Table]) -> None:
+        """Take the tables of ``FIGURES`` and those behind them, as far as they are there."""
+        self._tables = {name: _shown_points(table) if name == "falloff" else table for name, table in tables.items()}
+        self._whole = tables
+
+    def like(self, wanted: str) -> list[tuple[str, str, Row]]:
+        """Return digest, table and row of the figures whose digest begins with ``wanted``."""
+        return sorted(
+            (
+                (digest, name, row)
+                for name in FIGURES
+                if name in self._tables
+                for row in rows_of(self._tables[name])
+                if (digest := figure_digest(name, row)).startswith(wanted)
+            ),
+            key=lambda found: found[:2],
+        )
+
+    def behind(self, table: str, row: Row) -> list[Behind]:
+        """Return what a figure is made from."""
+        curve = ("golden_set", "engine", "order_kind", "grading", "treatment", "metric")
+        if table == "falloff_summaries":
+            other = {**row, "engine": row["against"]} if row["summary"] == "engine crossing" else None
+            points = [self._same("falloff", each, curve) for each in (row, other) if each is not None]
+            return [*points, self._same("falloff_fits", row, curve)]
+        if table == "falloff":
+            orders = self._same("falloff", row, (*curve, "step"), whole=True)
+            return [orders.model_copy(update={"rows": [each for each in orders.rows if each["seed"] is not None]})]
+        if table == "near_metrics":
+            means = self._same("metrics", row, ("golden_set", "engine", "grading", "metric"))
+            headline = {"facet": "all", "treatment": ITEM_TREATMENT, "aggregate": "micro", "source_filter": "all"}
+            kept = [each for each in means.rows if all(each[name] == value for name, value in headline.items())]
+            return [means.model_copy(update={"rows": kept})]
+        return []
+
+    def _same(self, table: str, row: Row, columns: Sequence[str], *, whole: bool = False) -> Behind:
+        import pyarrow.compute as pc
+
+        found = (self._whole if whole else self._tables)[table]
+        for column in columns:
+            found = found.filter(pc.equal(found[column], row[column]))
+        return Behind(table=table, rows=rows_of(found))
+
+
+def _shown_points(falloff: pa.Table) -> pa.Table:
+    """Return the points that pages show: over all orders where they were drawn."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    drawn = pc.is_in(falloff["order_kind"], value_set=pa.array(DRAWN_KINDS))
+    return falloff.filter(pc.or_(pc.is_null(falloff["seed"]), pc.invert(drawn)))
 
 
 class Published:

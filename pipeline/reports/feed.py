@@ -27,7 +27,7 @@ from pipeline.taps.snapshot import TapState
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FEED = Stage("feed", 15)
+FEED = Stage("feed", 16)
 """Version of the published form: tables, page and charts."""
 
 StepSource = Literal["computed", "fetched", "store"]
@@ -123,6 +123,11 @@ class StudyRow(Record):
     orders: int = Field(description="Orders that are drawn of each drawn kind.")
     sizes: int = Field(description="Sizes that are asked for.")
     seed: int = Field(description="The first seed of drawn orders, and the seed of the draws of clusters.")
+    step: int = Field(description="Entries between two sizes; 0: as many sizes as asked for, or those listed.")
+    at: list[int] = Field(description="The sizes that were listed; empty: by number or by step.")
+    statistics: str = Field(
+        description="What the weights of words are taken from: each `subset`, or the whole corpus, `global`."
+    )
     engines: list[str] = Field(description="Engines that are measured.")
     golden_sets: list[GoldenSetRow] = Field(description="Golden sets that are measured.")
     configuration: str = Field(description="Options that can change a result, as canonical JSON.")
@@ -431,9 +436,17 @@ def study_folder(store: Store, study_id: str) -> Path:
     return store.feed / f"study={study_id}"
 
 
-def forecast_files(store: Store, corpus: str) -> list[Path]:
-    """Return the forecasts that a run over ``corpus`` tells the outcome of."""
-    return sorted((store.feed / "forecasts").glob(f"{corpus[:16]}.*.parquet"))
+def forecast_files(store: Store, corpus: str, *, without: bool = False) -> list[Path]:
+    """Return the forecasts that a run over ``corpus`` tells the outcome of.
+
+    Args:
+        store: where the feed lies.
+        corpus: digest of the corpus.
+        without: return those too of which it is the corpus without the tap.
+    """
+    folder = store.feed / "forecasts"
+    found = {*folder.glob(f"{corpus[:16]}.*.parquet"), *(folder.glob(f"*.{corpus[:16]}.*.parquet") if without else ())}
+    return sorted(found)
 
 
 def run_id_of(identity: Mapping[str, JsonValue]) -> str:
@@ -578,6 +591,19 @@ def read_run(store: Store, run_id: str, names: Iterable[str]) -> dict[str, pa.Ta
 
     # Read as a file: as a data set, Arrow would take the folder's name for one more column.
     return {name: pq.ParquetFile(run_folder(store, run_id) / f"{name}.parquet").read() for name in names}
+
+
+def read_known(folder: Path, names: Iterable[str]) -> dict[str, pa.Table]:
+    """Read those tables of a folder of the feed that it holds; a run of an earlier release lacks some."""
+    import pyarrow.parquet as pq
+
+    paths = {name: folder / f"{name}.parquet" for name in names}
+    return {name: pq.ParquetFile(path).read() for name, path in paths.items() if path.is_file()}
+
+
+def published_studies(store: Store) -> list[str]:
+    """Return the ids of all published studies, sorted."""
+    return sorted(folder.name.removeprefix("study=") for folder in store.feed.glob("study=*"))
 
 
 def with_run_id(table: pa.Table, run_id: str) -> pa.Table:

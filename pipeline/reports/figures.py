@@ -87,7 +87,7 @@ def _headline_figure(feed: Feed) -> Figure:
         f"intervals, n clusters of related questions. {_CONFIDENCE}"
         if estimates
         else "No measure was computed.",
-        dots(estimates, "mean over questions", _engines(feed)) if estimates else None,
+        dots(estimates, "mean over questions", engines_of(feed)) if estimates else None,
         ("golden set", "engine", "graded", "measure", *_MEAN_HEAD),
         rows,
     )
@@ -119,7 +119,7 @@ def _facet_figure(feed: Feed) -> Figure:
         + left_out(len(found) - len(kept), "metrics")
         if estimates
         else "No facet was computed.",
-        dots(estimates, "recall@10", _engines(feed)) if estimates else None,
+        dots(estimates, "recall@10", engines_of(feed)) if estimates else None,
         ("golden set", "engine", "facet", "value of the facet", *_MEAN_HEAD),
         [
             (*(text_of(row, column) for column in ("golden_set", "engine", "facet", "facet_value")), *_figures_of(row))
@@ -155,7 +155,7 @@ def _depth_figure(feed: Feed) -> Figure:
         "Share of the right answers among the first k hits, k on a logarithmic scale. " + _CONFIDENCE
         if points
         else "No recall was computed.",
-        curves(points, "k, hits read", "recall@k", DEPTHS, _engines(feed)) if points else None,
+        curves(points, "k, hits read", "recall@k", DEPTHS, engines_of(feed)) if points else None,
         ("golden set", "engine", "k", *_MEAN_HEAD),
         rows,
     )
@@ -181,7 +181,7 @@ def _rank_figure(feed: Feed) -> Figure:
         "Questions by the rank of their first right answer, after mirrors have left the ranking."
         if parts
         else "No question was scored.",
-        bars(parts, "questions", stacked=False, hues=_engines(feed)) if parts else None,
+        bars(parts, "questions", stacked=False, hues=engines_of(feed)) if parts else None,
         ("golden set", "engine", "rank", "questions", "share"),
         rows,
     )
@@ -309,7 +309,7 @@ _WEAK = ("insufficient items", "no items")
 _CONFIDENCE = "A dashed interval: n under 50, low confidence. Grey: n under 20, no conclusion."
 
 
-def _engines(feed: Feed) -> list[str]:
+def engines_of(feed: Feed) -> list[str]:
     """Return all engines that were scored: each has one colour and one shape in every chart."""
     return sorted({engine for _, engine in feed.evaluated})
 

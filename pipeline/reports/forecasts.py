@@ -10,7 +10,7 @@ from pydantic import Field
 
 from pipeline.falloff.rows import FORECASTS, Forecast
 from pipeline.records import Table
-from pipeline.reports.feed import forecast_files, published_runs, read_run
+from pipeline.reports.feed import published_runs, read_run
 from pipeline.reports.reading import number_of, rows_of
 
 if TYPE_CHECKING:
@@ -48,8 +48,9 @@ FORECAST_ROWS = Table("forecasts", ForecastRow, ("forecast_id", *FORECASTS.key))
 
 
 def forecast_file(store: Store, row: ForecastRow) -> Path:
-    """Return where the forecast is published. The name begins with the corpus that would score it."""
-    return store.feed / "forecasts" / f"{row.corpus_after[:16]}.{row.forecast_id[:16]}.parquet"
+    """Return where the forecast is published. The name begins with the corpora that score it, with the tap first."""
+    corpora = f"{row.corpus_after[:16]}.{row.corpus_before[:16]}"
+    return store.feed / "forecasts" / f"{corpora}.{row.forecast_id[:16]}.parquet"
 
 
 def publish_forecast(store: Store, rows: Sequence[ForecastRow]) -> list[ForecastRow]:
@@ -60,9 +61,8 @@ def publish_forecast(store: Store, rows: Sequence[ForecastRow]) -> list[Forecast
     return scored
 
 
-def record_outcomes(store: Store, corpus: str) -> None:
-    """Put beside every forecast of ``corpus`` what the published runs say of it. Known outcomes stay."""
-    paths = forecast_files(store, corpus)
+def record_outcomes(store: Store, paths: Sequence[Path]) -> None:
+    """Put beside the forecasts of some files what the published runs say of them. Known outcomes stay."""
     runs = _runs(store) if paths else []
     for path in paths:
         before = [ForecastRow.model_validate(row) for row in rows_of(_read(path))]

@@ -15,22 +15,27 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import JsonValue
 
+from pipeline.reports.answering import answers
 from pipeline.reports.charts import brief, visible
 from pipeline.reports.duplication import Duplication, first_of_each_side
+from pipeline.reports.failures import failures, misses_of_users, unanswerable
 from pipeline.reports.feed import NearDuplicateFacts, StudyRow
-from pipeline.reports.figures import Figure, figures
+from pipeline.reports.figures import Figure, engines_of, figures
 from pipeline.reports.grading import trust
 from pipeline.reports.growth import Growth, growth
+from pipeline.reports.judged import SOURCES, judged, ready
 from pipeline.reports.reading import (
     GRADINGS,
     HEADLINE,
     NOTHING,
     Cell,
+    Cut,
     Feed,
     Row,
     cell_of,
     count_of,
     counted,
+    figure_id,
     names_of,
     number_of,
     records_of,
@@ -44,9 +49,6 @@ if TYPE_CHECKING:
     import jinja2
     import pyarrow as pa
 
-CUT = 10
-"""An item fails when no right answer stands among this many first hits."""
-MOST_FAILURES = 60
 MOST_ROWS = 15
 MOST_WORDS = 80
 MOST_TAPS = 200
@@ -85,35 +87,6 @@ class Measures(NamedTuple):
     rows: list[tuple[str, list[Both]]]
 
 
-class Hit(NamedTuple):
-    """An entry that was ranked."""
-
-    rank: int
-    name: str
-    tap: str
-    path: str
-    description: str
-    score: str
-    right: bool
-
-
-class Miss(NamedTuple):
-    """An item whose right answer does not stand among the first ten."""
-
-    query_id: str
-    question: str
-    outcome: str
-    wanted: list[str]
-    hits: list[Hit]
-
-
-class Cut(NamedTuple):
-    """The first rows of a long list, and how many were left out."""
-
-    rows: Sequence[object]
-    more: int
-
-
 def render(tables: Mapping[str, pa.Table]) -> Page:
     """Make the page of a run from its tables of the feed. The same tables give the same bytes, whatever their order.
 
@@ -125,6 +98,7 @@ def render(tables: Mapping[str, pa.Table]) -> Page:
     drawn = figures(feed, duplication)
     fallen = _growth(feed, tables)
     measures = _measures(feed)
+    answered = answers(tables, {text_of(item, "query_id"): text_of(item, "question") for item in feed.items})
     html = _template().render(
         run=feed.run,
         first=First(),
@@ -145,9 +119,15 @@ def render(tables: Mapping[str, pa.Table]) -> Page:
         checks=[_checked(row) for row in feed.checks],
         known_items=[_known_items(row) for row in feed.known_items],
         near=_near(feed, duplication),
-        failures=_failures(feed),
+        failures=failures(feed, tables),
+        misses_of_users=misses_of_users(tables),
+        ledger_position=json.loads(str(feed.run["configuration"])).get("qrels_position", 0),
+        answers=answered,
+        judged=judged(tables),
+        sources=[*SOURCES.values()],
+        ready=ready(tables),
         unscored=_unscored(feed),
-        unanswerable=_unanswerable(feed),
+        unanswerable=unanswerable(feed, tables),
         words=_unknown_words(feed),
         taps=Cut(feed.taps[:MOST_TAPS], max(0, len(feed.taps) - MOST_TAPS)),
         homonyms=_homonyms(feed),
@@ -155,7 +135,10 @@ def render(tables: Mapping[str, pa.Table]) -> Page:
         options=_options(str(feed.run["configuration"])),
         engines=[_engine(row) for row in records_of(feed.run, "engines")],
     )
-    images = {f"{figure.name}.png": figure.drawing.png for figure in drawn if figure.drawing is not None}
+    of_answers = [] if answered.figure is None else [answered.figure]
+    images = {
+        f"{figure.name}.png": figure.drawing.png for figure in [*drawn, *of_answers] if figure.drawing is not None
+    }
     return Page(html=html.encode("utf-8"), images=images | curve_images(fallen.figures))
 
 
@@ -172,12 +155,12 @@ def curve_images(figures: Sequence[Figure]) -> dict[str, bytes]:
 def _growth(feed: Feed, tables: Mapping[str, pa.Table]) -> Growth:
     questions = {text_of(item, "query_id"): text_of(item, "question") for item in feed.items}
     headline = {pair: number_of(feed.metric(*pair, "row", "recall@10"), "value") for pair in feed.evaluated}
-    return growth(tables, questions, headline)
+    return growth(tables, questions, headline, engines_of(feed))
 
 
 def render_study(study: StudyRow, tables: Mapping[str, pa.Table], questions: Mapping[str, str]) -> Page:
     """Make the page of a corpus-growth study from its tables. The same tables give the same bytes."""
-    fallen = growth(tables, questions, {})
+    fallen = growth(tables, questions, {}, study.engines)
     html = _template("study.html.j2").render(
         study=study,
         short=study.study_id[:12],
@@ -231,6 +214,7 @@ def _checked(row: Row) -> Checked:
 class KnownItems(NamedTuple):
     """How often an engine finds a content by its name."""
 
+    id: str
     engine: str
     value: str
     interval: str
@@ -249,6 +233,7 @@ def _known_items(row: Row) -> KnownItems:
         for miss in records_of(row, "misses")
     ]
     return KnownItems(
+        id=figure_id("known_items", row),
         engine=text_of(row, "engine"),
         value=NOTHING if value is None else f"{value:.4f}",
         interval="" if low is None or high is None else f"{low:.2f}\N{EN DASH}{high:.2f}",
@@ -339,140 +324,6 @@ def _sentence(feed: Feed, golden_set: str, engine: str) -> str:
         f"Of {scored:,} answerable questions, {ten:.0%} find a right skill in the first ten, "
         f"and {one:.0%} have it in first place."
     )
-
-
-# --- items -----------------------------------------------------------------------------------------------------------
-
-
-class Failures(NamedTuple):
-    """The items of one engine on one golden set that have no right answer in the first ten."""
-
-    golden_set: str
-    engine: str
-    anchor: str
-    scored: int
-    missed: int
-    misses: Cut
-    best: bool
-    """Whether its recall@10 is the highest: on paper only its questions are unfolded."""
-
-
-def _failures(feed: Feed) -> list[Failures]:
-    hits = Hits(feed)
-    best = max(feed.evaluated, key=lambda each: _recall(feed, *each), default=None)
-    groups = []
-    for place, (golden_set, engine) in enumerate(feed.evaluated, 1):
-        scored = [item for item in feed.items_of(golden_set, engine) if item["scored"]]
-        missed = [item for item in scored if not 1 <= (count_of(item, "first_relevant_rank")) <= CUT]
-        shown = [
-            Miss(
-                query_id=text_of(item, "query_id"),
-                question=text_of(item, "question"),
-                outcome=_outcome(item),
-                wanted=_wanted(item),
-                hits=hits.of(item),
-            )
-            for item in missed[:MOST_FAILURES]
-        ]
-        anchor = f"failures-{place}"
-        groups.append(
-            Failures(
-                golden_set,
-                engine,
-                anchor,
-                len(scored),
-                len(missed),
-                Cut(shown, len(missed) - len(shown)),
-                (golden_set, engine) == best,
-            )
-        )
-    return groups
-
-
-def _recall(feed: Feed, golden_set: str, engine: str) -> float:
-    value = number_of(feed.metric(golden_set, engine, "row", "recall@10"), "value")
-    return -1.0 if value is None else value
-
-
-def _outcome(item: Row) -> str:
-    rank = item["first_relevant_rank"]
-    if rank is not None:
-        return f"first right answer at rank {rank}"
-    return (
-        "nothing was returned"
-        if item["abstained"]
-        else f"no right answer among {counted(count_of(item, 'hits'), 'hit')}"
-    )
-
-
-def _wanted(item: Row) -> list[str]:
-    """Return what the item's row asks for; from a feed that did not keep it yet, how many right answers there are."""
-    return names_of(item, "wanted") if "wanted" in item else [counted(count_of(item, "relevant"), "answer")]
-
-
-class Hits:
-    """The first hits of items and their first right hit, with the descriptions of their entries."""
-
-    def __init__(self, feed: Feed, first: int = 3) -> None:
-        """Pick from the rankings of ``feed`` the ``first`` hits of every item."""
-        import pyarrow.compute as pc
-
-        self._first = first
-        ranks, grades = feed.rankings["rank"], pc.fill_null(feed.rankings["grade"], 0)
-        shown = feed.rankings.filter(pc.or_(pc.less_equal(ranks, first), pc.greater(grades, 0)))
-        described = feed.entries.select(["tap", "path", "description"])
-        described = described.filter(pc.is_in(described["path"], value_set=pc.unique(shown["path"])))
-        self._description = {(row["tap"], row["path"]): text_of(row, "description") for row in rows_of(described)}
-        self._by_item: dict[tuple[str, ...], list[Row]] = {}
-        for row in rows_of(shown):
-            self._by_item.setdefault(_item_key(row), []).append(row)
-
-    def of(self, item: Row) -> list[Hit]:
-        """Return the first hits of an item, and below them the first right one where it stands deeper."""
-        found = sorted(self._by_item.get(_item_key(item), []), key=lambda row: count_of(row, "rank"))
-        deeper = [row for row in found if count_of(row, "rank") > self._first and count_of(row, "grade") > 0]
-        return [self._hit(row) for row in found if count_of(row, "rank") <= self._first] + [
-            self._hit(row) for row in deeper[:1]
-        ]
-
-    def _hit(self, row: Row) -> Hit:
-        return Hit(
-            rank=count_of(row, "rank"),
-            name=text_of(row, "slug"),
-            tap=text_of(row, "tap"),
-            path=text_of(row, "path_text"),
-            description=self._description[(row["tap"], row["path"])],
-            score=f"{number_of(row, 'score'):.3f}",
-            right=count_of(row, "grade") > 0,
-        )
-
-
-def _item_key(row: Row) -> tuple[str, ...]:
-    return tuple(text_of(row, column) for column in ("golden_set", "engine", "query_id"))
-
-
-class Unanswerable(NamedTuple):
-    """A question that nothing in the corpus answers, and what was returned first for it."""
-
-    golden_set: str
-    engine: str
-    question: str
-    hit: Hit | None
-
-
-def _unanswerable(feed: Feed) -> Cut:
-    hits = Hits(feed, first=1)
-    found = [item for item in feed.items if item["grading"] == "row" and item["answerable"] is False]
-    shown = [
-        Unanswerable(
-            text_of(item, "golden_set"),
-            text_of(item, "engine"),
-            text_of(item, "question"),
-            next(iter(hits.of(item)), None),
-        )
-        for item in found[:MOST_FAILURES]
-    ]
-    return Cut(shown, len(found) - len(shown))
 
 
 def _unscored(feed: Feed) -> list[tuple[str, str, str, int]]:
@@ -637,12 +488,15 @@ def _quality(facts: NearDuplicateFacts) -> list[tuple[str, str]]:
 
     return [
         ("bodies compared", f"{facts.eligible:,}"),
-        ("bodies in clusters, verified", f"{facts.bodies:,} in {facts.clusters:,} clusters"),
-        ("by the exact join over all pairs", f"{facts.exact_bodies:,} bodies, {facts.exact_pairs:,} pairs"),
+        ("bodies in clusters, verified", f"{facts.bodies:,} in {counted(facts.clusters, 'cluster')}"),
+        (
+            "by the exact join over all pairs",
+            f"{counted(facts.exact_bodies, 'body')}, {counted(facts.exact_pairs, 'pair')}",
+        ),
         ("astray: in another cluster than by the exact join", f"{facts.astray:,}"),
         (
             "unverified: what candidates alone would join",
-            f"{facts.unverified_bodies:,} in {facts.unverified_clusters:,} clusters",
+            f"{facts.unverified_bodies:,} in {counted(facts.unverified_clusters, 'cluster')}",
         ),
         ("recall of the candidates", share(facts.lsh_recall)),
         ("precision of the candidates", f"{share(facts.lsh_precision)}, of {facts.lsh_candidates:,}"),
@@ -711,8 +565,10 @@ def _flat(value: JsonValue, name: str = "") -> Iterator[tuple[str, str]]:
 _ABOVE = {"corpus", "engines", "options", "golden", "stages"}
 """Parts of the configuration that rows of their own show."""
 _CALLED = {
+    "abstain_by": "signal that decides whether to answer",
     "cluster_decisions": "decisions about clusters",
     "concepts": "concepts",
+    "judge": "judge whose judgments count",
     "max_file_bytes": "largest file that is read",
     "near_threshold": "near-duplicates from a similarity of",
     "not_run": "engines that did not run",
@@ -740,6 +596,8 @@ def _in_words(name: str, value: JsonValue) -> str:
         return "; ".join(f"{role}: {', '.join(sorted(taps))}" for role, taps in sorted(roles.items()))
     if name == "qrels_position":
         return f"{value}" if value else "0: nothing was read from it"
+    if name == "judge":
+        return ", prompt ".join(map(str, value)) if isinstance(value, list) else "none: those of models count nowhere"
     if name == "max_file_bytes" and isinstance(value, int):
         return f"{value:,} bytes"
     if isinstance(value, dict):

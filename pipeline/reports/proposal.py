@@ -65,7 +65,9 @@ class RowChange(Record):
     golden_set: str = Field(description="Name of the set.")
     line: int = Field(description="Line of its file.")
     query_id: str = Field(description="Id of the item.")
-    field: str = Field(description="Where it stands: `exemplar`, `relevant`, or `decisions` and a number.")
+    field: str = Field(
+        description="Where it stands: `exemplar`, `relevant`, `citations` or `decisions`, and its place."
+    )
     written: str = Field(description="The string.")
     effect: Literal["unresolved", "edited"] = Field(
         description="`unresolved`: it would name nothing; `edited`: it would name other content than at the pins."

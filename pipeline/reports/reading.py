@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import JsonValue
 
+from pipeline.checks.known import KNOWN_ITEM_ROWS
 from pipeline.errors import MissingArtifact
+from pipeline.errors import counted as counted
+from pipeline.falloff.rows import FALLOFF, FALLOFF_SUMMARIES
+from pipeline.scoring.near import NEAR_METRICS
 from pipeline.scoring.rows import METRICS
 from pipeline.store import canonical_json
 
@@ -63,6 +67,13 @@ class Cell(NamedTuple):
     """Why there is no value; empty where there is one."""
 
 
+class Cut(NamedTuple):
+    """The first rows of a long list, and how many were left out."""
+
+    rows: Sequence[object]
+    more: int
+
+
 def metric_id(row: Mapping[str, object]) -> str:
     """Return the short id under which the page shows a row of ``metrics``: 8 hex digits of the digest of its key."""
     return metric_digest(row)[:8]
@@ -71,6 +82,24 @@ def metric_id(row: Mapping[str, object]) -> str:
 def metric_digest(row: Mapping[str, object]) -> str:
     """Return the whole digest (SHA-256, hex) of the key of a row of ``metrics``."""
     key = canonical_json([row[column] for column in METRIC_KEY])
+    return hashlib.sha256(key.encode("utf-8")).hexdigest()
+
+
+FIGURES = {table.name: table.key for table in (FALLOFF, FALLOFF_SUMMARIES, NEAR_METRICS, KNOWN_ITEM_ROWS)}
+"""Tables beside ``metrics`` whose rows have ids, and the columns that tell their rows apart."""
+DRAWN_KINDS = ("random", "entries")
+"""Orders that are drawn several times: their points over all of them are those that are shown."""
+
+
+def figure_id(table: str, row: Mapping[str, object]) -> str:
+    """Return the short id under which a page shows a row of one of ``FIGURES``."""
+    return figure_digest(table, row)[:8]
+
+
+def figure_digest(table: str, row: Mapping[str, object]) -> str:
+    """Return the whole digest (SHA-256, hex) of the table, the run or study, and the key of a row."""
+    owner = row.get("run_id", row.get("study_id"))
+    key = canonical_json([table, owner, *(row.get(column) for column in FIGURES[table])])
     return hashlib.sha256(key.encode("utf-8")).hexdigest()
 
 
@@ -189,13 +218,13 @@ def number_of(row: Row | None, column: str) -> float | None:
 def cell_of(row: Row | None) -> Cell:
     """Return a row of ``metrics`` or ``near_metrics`` as it is shown; a dash and the reason where there is no value.
 
-    Only a row of ``metrics`` has an id.
+    It has the id of its row.
     """
     if row is None:
         return Cell("", NOTHING, "", 0, 0, "no items", "not computed")
     value = number_of(row, "value")
     return Cell(
-        id="" if "exact" in row else metric_id(row),
+        id=figure_id("near_metrics", row) if "exact" in row else metric_id(row),
         value=NOTHING if value is None else f"{value:.3f}",
         interval=_interval(row),
         n=count_of(row, "n"),
@@ -213,12 +242,6 @@ def _interval(row: Row) -> str:
 def between(low: object, high: object) -> str:
     """Return a range as text; one number where both ends are the same."""
     return f"{low}" if low == high else f"{low}\N{EN DASH}{high}"
-
-
-def counted(count: int, noun: str) -> str:
-    """Return a count with its noun, such as ``1 tap`` or ``1,234 entries``."""
-    plural = f"{noun[:-1]}ies" if noun.endswith(("try", "dy")) else f"{noun}s"
-    return f"{count:,} {noun if count == 1 else plural}"
 
 
 def left_out(more: int, table: str) -> str:

@@ -5,6 +5,13 @@
 ``sensitivity`` what hangs on the way of grading; ``score`` makes the tables, whose rows stand in ``rows`` and there.
 """
 
+from typing import Literal
+
 from pipeline.store import Stage
 
-SCORE = Stage("score", 6)
+SCORE = Stage("score", 7)
+
+Signal = Literal["top_score", "reached", "gap"]
+"""What tells whether to answer: see `pipeline.scoring.signals`."""
+DECIDING: Signal = "top_score"
+"""The signal by which an item counts as answered, unless the configuration says otherwise."""

@@ -7,11 +7,13 @@ al. 2019 (excess of the area under it), Traub et al. 2024 (generalised risk), Ma
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Literal, NamedTuple
 
-from pipeline.scoring.intervals import Interval, wilson
+import numpy as np
+from numpy.typing import NDArray
 
 Answer = Literal["perfect", "acceptable", "incorrect", "missing", "unjudged"]
 
@@ -127,16 +129,6 @@ class Policy(NamedTuple):
             2 * self.unanswerable_abstained + self.answerable_abstained + self.unanswerable_answered,
         )
 
-    def false_abstention_interval(self) -> Interval | None:
-        """Return Wilson's interval of the false abstention rate."""
-        rate = self.false_abstention_rate
-        return None if rate is None else wilson(rate, self.answerable_abstained + self.answerable_answered)
-
-    def false_answer_interval(self) -> Interval | None:
-        """Return Wilson's interval of the false answer rate."""
-        rate = self.false_answer_rate
-        return None if rate is None else wilson(rate, self.unanswerable_answered + self.unanswerable_abstained)
-
 
 def at_threshold(points: Sequence[Point], threshold: float) -> Policy:
     """Return what a threshold does; minus infinity answers wherever there is a hit, infinity never."""
@@ -149,17 +141,15 @@ def at_threshold(points: Sequence[Point], threshold: float) -> Policy:
         if label != "unjudged"
     ]
 
-    def count(answerable: bool, given: bool) -> int:
-        return sum(point.answerable == answerable and each == given for point, each in both)
-
+    counts = Counter((point.answerable, given) for point, given in both)
     return Policy(
         threshold,
         labels,
         math.fsum(values) / len(values) if values else None,
-        count(False, False),
-        count(True, False),
-        count(False, True),
-        count(True, True),
+        unanswerable_abstained=counts[False, False],
+        answerable_abstained=counts[True, False],
+        unanswerable_answered=counts[False, True],
+        answerable_answered=counts[True, True],
     )
 
 
@@ -171,22 +161,45 @@ def fit(points: Sequence[Point], most_false_abstentions: float | None = MOST_FAL
         most_false_abstentions: share of the answerable items from which it may abstain at most; None: any.
 
     Returns:
-        One of the signals, or infinity, which abstains always; None where nothing that may be answered is judged.
+        One of the signals, or infinity, which abstains always; None where nothing that may be answered is judged, or
+        no item has an answer, so that nothing can be said of false abstentions.
     """
-    signals = sorted({point.signal for point in points if point.signal is not None})
-    if not signals:
+    if most_false_abstentions is not None and not any(point.answerable for point in points):
         return None
     best: tuple[float, float] | None = None
-    unavoidable = at_threshold(points, -math.inf).false_abstention_rate or 0.0
-    for threshold in [*signals, math.inf]:
-        policy = at_threshold(points, threshold)
-        value = policy.truthfulness.value
-        abstained = policy.false_abstention_rate or 0.0
-        # An engine that returns nothing abstains already; that is not the threshold's doing.
+    unavoidable: float | None = None
+    for threshold, truth, abstained in _at_every_threshold(points):
+        if unavoidable is None:
+            # An engine that returns nothing abstains already; that is not the threshold's doing.
+            unavoidable = abstained
         allowed = most_false_abstentions is None or abstained <= max(most_false_abstentions, unavoidable)
-        if value is not None and allowed and (best is None or value > best[0]):
-            best = (value, threshold)
+        if truth is not None and allowed and (best is None or truth > best[0]):
+            best = (truth, threshold)
     return None if best is None else best[1]
+
+
+def _at_every_threshold(points: Sequence[Point]) -> Iterator[tuple[float, float | None, float]]:
+    """Yield each threshold that differs, rising, with truthfulness and false abstention rate; see `at_threshold`.
+
+    What an answer adds is a multiple of a half, so that the sums are exact.
+    """
+    by_signal = sorted((point for point in points if point.signal is not None), key=lambda point: point.signal or 0.0)
+    labels = [label_of(point.answerable, True, point.grade) for point in by_signal]
+    total = math.fsum(VALUES[label] for label in labels if label != "unjudged")
+    judged = len(points) - labels.count("unjudged")
+    answerable = sum(point.answerable for point in points)
+    abstained = answerable - sum(point.answerable for point in by_signal)
+    at = 0
+    for threshold in [*dict.fromkeys(point.signal for point in by_signal), math.inf if by_signal else None]:
+        if threshold is None:
+            return
+        while at < len(by_signal) and (by_signal[at].signal or 0.0) < threshold:
+            point, label = by_signal[at], labels[at]
+            judged += label == "unjudged"
+            total -= 0.0 if label == "unjudged" else VALUES[label]
+            abstained += point.answerable
+            at += 1
+        yield threshold, total / judged if judged else None, abstained / answerable if answerable else 0.0
 
 
 class RiskCoverage(NamedTuple):
@@ -248,12 +261,17 @@ def auroc(points: Iterable[Point]) -> float | None:
     No hit is the lowest signal of all. None where one of the two kinds is missing.
     """
     signals = [(-math.inf if point.signal is None else point.signal, point.answerable) for point in points]
-    positive = [signal for signal, answerable in signals if answerable]
-    negative = [signal for signal, answerable in signals if not answerable]
-    if not positive or not negative:
+    with_answer = np.array([signal for signal, answerable in signals if answerable])
+    without = np.array([signal for signal, answerable in signals if not answerable])
+    if not with_answer.size or not without.size:
         return None
-    wins = sum((high > low) + (high == low) / 2 for high in positive for low in negative)
-    return wins / (len(positive) * len(negative))
+    return int(half_wins(with_answer, without).sum()) / (2 * with_answer.size * without.size)
+
+
+def half_wins(with_answer: NDArray[np.float64], without: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return for each signal of an answerable item and each of one without an answer: 2 higher, 1 the same, 0 lower."""
+    high, low = with_answer[:, None], without[None, :]
+    return (high > low).astype(np.int64) + (high >= low)
 
 
 def _is_known(point: Point) -> bool:

@@ -47,7 +47,8 @@ def wilson(share: float, n: float) -> Interval | None:
         return None
     centre = share + _Z**2 / (2 * n)
     half = _Z * math.sqrt(share * (1 - share) / n + (_Z / (2 * n)) ** 2)
-    return _clipped((centre - half) / (1 + _Z**2 / n), (centre + half) / (1 + _Z**2 / n))
+    low, high = (centre - half) / (1 + _Z**2 / n), (centre + half) / (1 + _Z**2 / n)
+    return _clipped(0.0 if share == 0 else low, 1.0 if share == 1 else high)  # there they are exact
 
 
 def student(values: Sequence[float], clusters: Sequence[Hashable]) -> Interval | None:

@@ -6,9 +6,8 @@ fitted on the items of the split ``tuning`` alone.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -18,13 +17,16 @@ from pipeline.golden.resolve import Resolved
 from pipeline.judgments.qrels import Source
 from pipeline.judgments.resolution import Grades, ResolvedGrade
 from pipeline.records import Record, Table
-from pipeline.scoring.abstention import Answer, Point, Policy, at_threshold, auroc, fit, label_of, risk_coverage
+from pipeline.scoring import DECIDING, Signal
+from pipeline.scoring.abstention import Answer, label_of
+from pipeline.scoring.answered import Answered
 from pipeline.scoring.expectations import BUDGET, NO_CONCEPT, Listed, concepts_of, evaluate, visible
-from pipeline.scoring.failures import CUT, Case, FailureClass, failure_class
-from pipeline.scoring.intervals import Label, label
+from pipeline.scoring.failures import CUT, FAILURE_CLASSES, RIGHT, Case, FailureClass, failure_class
 from pipeline.scoring.means import NOT_ANSWERABLE, PUBLISHED, ItemScore, Run, headline_rows, number, reason
 from pipeline.scoring.measures import Graded, Measure, Undefined, Value
+from pipeline.scoring.policies import AbstentionRow, Calibrated, Seen, calibrate, policy_rows
 from pipeline.scoring.rows import METRICS, MetricRow, MetricValue
+from pipeline.scoring.signals import SIGNALS, signals_of
 
 SOURCE_FILTERS: Mapping[str, tuple[Source, ...]] = {
     "all": ("human", "provenance", "llm"),
@@ -32,12 +34,11 @@ SOURCE_FILTERS: Mapping[str, tuple[Source, ...]] = {
 }
 """Judgments that count, by the name of the filter."""
 NOT_JUDGED = "no class is judged relevant"
-
-Signal = Literal["top_score", "gap"]
-SIGNALS: tuple[Signal, ...] = ("top_score", "gap")
-DECIDING: Signal = "top_score"
-"""The signal by which an item counts as answered."""
-PolicyName = Literal["fitted", "always_answer", "always_abstain"]
+MUST_PASS, SHOULD_RATE = "must_pass", "should_rate"
+CONCEPT_RECALL, INTRUSIONS = f"required_concept_recall@{CUT}", f"irrelevant_concepts@{CUT}"
+VISIBLE = f"visible@{BUDGET}"
+MEASURED = (*map(str, PUBLISHED), MUST_PASS, SHOULD_RATE, CONCEPT_RECALL, VISIBLE)
+"""Names of the measures that lie between 0 and 1, and so can have a floor."""
 
 
 class OutcomeRow(Record):
@@ -52,8 +53,8 @@ class OutcomeRow(Record):
     gap: float | None = Field(
         description="Signal: first score minus second, as a share of the first; 1 without a second, null without a hit."
     )
-    answered: bool = Field(description="Whether the first class was given: its score is at least the fitted threshold.")
-    threshold: float | None = Field(description="The threshold, fitted on `tuning` items; null: all that has a hit.")
+    answered: bool = Field(description="Whether the first class was given: `signal` is at least the fitted threshold.")
+    threshold: float | None = Field(description="The threshold, fitted on `tuning` items; null: see the reason.")
     first_class: str | None = Field(description="The class that is the answer.")
     grade: int | None = Field(description="Its grade by the judgments, 0 to 3; null: unjudged.")
     grade_source: Source | None = Field(description="Who judged it.")
@@ -66,53 +67,21 @@ class OutcomeRow(Record):
     not_evaluated: int = Field(description="Assertions without a check.")
     irrelevant_concepts: list[str] = Field(description="Concepts of the first ten hits that the row calls irrelevant.")
     metrics: list[MetricValue] = Field(description="What was expected of the item, as measures.")
+    reached: float | None = Field(
+        description="Signal: the top score as a share of the most that the query could reach under this engine."
+    )
+    reached_reason: str | None = Field(description="Why there is no `reached`.")
+    signal: Signal = Field(description="The signal that decides.")
+    threshold_reason: str | None = Field(
+        description="Why there is no threshold: then whatever has a hit is answered, or, where abstaining always "
+        "is the most truthful, nothing."
+    )
+    answering_taps: list[str] = Field(
+        description="Of an item that is `answerable_now`: the taps that hold a class judged 2 or more, sorted."
+    )
 
 
 OUTCOMES = Table("outcomes", OutcomeRow, ("golden_set", "query_id", "engine"))
-
-
-class RiskPoint(Record):
-    """A point of the risk-coverage curve."""
-
-    coverage: float = Field(description="Share of the items that are answered.")
-    selective_risk: float = Field(description="Share of errors among them.")
-    generalised_risk: float = Field(description="Share of all items that are answered in error.")
-
-
-class AbstentionRow(Record):
-    """What a policy of answering does to the items of a set under an engine."""
-
-    golden_set: str = Field(description="Name of the set.")
-    engine: str = Field(description="Name of the engine.")
-    signal: Signal = Field(description="What the threshold is on.")
-    items: str = Field(description="Which items: `all`, or those of a split.")
-    policy: PolicyName = Field(description="The fitted threshold, or one of the two trivial policies.")
-    threshold: float | None = Field(description="The fitted threshold; null: infinite, or nothing to fit on.")
-    n_tuning: int = Field(description="Items of the split `tuning` that it was fitted on.")
-    n_items: int = Field(description="Items.")
-    n_unjudged: int = Field(description="Answers that nobody judged: left out of truthfulness.")
-    truthfulness: float | None = Field(description="Mean of 1, 0.5, -1, and 0 for abstaining; null: none is judged.")
-    truthfulness_low: float | None = Field(description="The same if every unjudged answer were incorrect.")
-    truthfulness_high: float | None = Field(description="The same if every unjudged answer were perfect.")
-    truthfulness_abstain_credit: float | None = Field(description="With 1 for abstaining where there is no answer.")
-    coverage: float | None = Field(description="Share of the items that are answered.")
-    false_abstention_rate: float | None = Field(description="Share of the answerable items that it abstains from.")
-    false_abstention_low: float | None = Field(description="Lower bound of its 95% interval, by Wilson.")
-    false_abstention_high: float | None = Field(description="Upper bound.")
-    false_answer_rate: float | None = Field(description="Share of the items without an answer that it answers.")
-    false_answer_low: float | None = Field(description="Lower bound of its 95% interval, by Wilson.")
-    false_answer_high: float | None = Field(description="Upper bound.")
-    precision: float | None = Field(description="Share of the abstentions that are right.")
-    recall: float | None = Field(description="Share of the items without an answer that it abstains from.")
-    f1: float | None = Field(description="Harmonic mean of the two.")
-    auroc: float | None = Field(description="Chance that an answerable item has the higher signal.")
-    aurc: float | None = Field(description="Mean of the selective risk; of the signal alone.")
-    excess_aurc: float | None = Field(description="What of it the best order of the items would spare.")
-    label: Label = Field(description="What the number of items without an answer allows to say.")
-    curve: list[RiskPoint] = Field(description="Risk against coverage; for the fitted threshold alone.")
-
-
-ABSTENTION = Table("abstention", AbstentionRow, ("golden_set", "engine", "signal", "items", "policy"))
 
 
 JUDGED_METRICS = Table("judged_metrics", MetricRow, METRICS.key)
@@ -126,6 +95,8 @@ class Ranked(NamedTuple):
     """The item, graded as its row says."""
     hits: Sequence[Listed]
     scores: Sequence[float]
+    reach: float | None
+    """The most that the query could score; None where the engine does not say."""
 
 
 class Outcomes(NamedTuple):
@@ -135,39 +106,59 @@ class Outcomes(NamedTuple):
     abstention: list[AbstentionRow]
     metrics: list[MetricRow]
 
+    def in_short(self, run: Run, deciding: Signal) -> Answered:
+        """Return the same in short, by the signal that decides."""
+        policies = {row.policy: row for row in self.abstention if row.signal == deciding and row.items == "all"}
+        fitted = policies["fitted"]
+        kinds = [row.failure_class for row in self.outcomes]
+        return Answered(
+            golden_set=run.golden_set,
+            engine=run.engine,
+            signal=deciding,
+            truthfulness=fitted.truthfulness,
+            always_answer=policies["always_answer"].truthfulness,
+            false_answer_rate=fitted.false_answer_rate,
+            n_unanswerable=fitted.n_unanswerable,
+            false_abstention_rate=fitted.false_abstention_rate,
+            n_answerable=fitted.n_items - fitted.n_unanswerable,
+            label=fitted.label,
+            failures={kind: kinds.count(kind) for kind in FAILURE_CLASSES if kind in kinds},
+            answerable_now=sorted(row.query_id for row in self.outcomes if row.answerable_now),
+        )
 
-def outcomes(run: Run, rankings: Sequence[Ranked], grades: Mapping[str, Grades]) -> Outcomes:
+
+def outcomes(
+    run: Run,
+    rankings: Sequence[Ranked],
+    grades: Mapping[str, Grades],
+    taps: Mapping[str, Collection[str]],
+    deciding: Signal = DECIDING,
+) -> Outcomes:
     """Return what became of each item, of each policy of answering, and the means by judgments and expectations.
 
     Args:
         run: what the rows share.
         rankings: one for each item of the set.
         grades: resolved grades of the classes of this corpus, for each of ``SOURCE_FILTERS``.
+        taps: those that hold each class that is judged.
+        deciding: the signal by which an item counts as answered.
     """
     every = grades["all"]
-    points = {signal: [_point(ranked, every, signal) for ranked in rankings] for signal in SIGNALS}
-    tuning = [ranked.score.item.split == "tuning" for ranked in rankings]
-    thresholds = {
-        signal: fit([point for point, fits in zip(points[signal], tuning, strict=True) if fits]) for signal in SIGNALS
-    }
-    rows = [_outcome_row(run, ranked, every, thresholds[DECIDING]) for ranked in rankings]
-    abstained = [
-        row for signal in SIGNALS for row in _abstention(run, rankings, points[signal], signal, thresholds[signal])
+    seen = [_seen(ranked, every) for ranked in rankings]
+    calibrated = {signal: calibrate(signal, seen) for signal in SIGNALS}
+    decides = calibrated[deciding]
+    rows = [
+        _outcome_row(run, ranked, every, each, decides, answered, taps)
+        for ranked, each, answered in zip(rankings, seen, decides.answered, strict=True)
     ]
-    return Outcomes(rows, abstained, [*_by_judgments(run, rankings, grades), *_expected_means(run, rankings, rows)])
+    policies = [row for signal in SIGNALS for row in policy_rows(run, seen, calibrated[signal])]
+    return Outcomes(rows, policies, [*_by_judgments(run, rankings, grades), *_expected_means(run, rankings, rows)])
 
 
-def _point(ranked: Ranked, grades: Grades, signal: Signal) -> Point:
-    item = ranked.score.item
-    judged = _grade_of_first(ranked, grades)
-    value = (ranked.scores[0] if ranked.scores else None) if signal == "top_score" else _gap(ranked.scores)
-    return Point(value, item.answerable, judged.grade if judged else None)
-
-
-def _gap(scores: Sequence[float]) -> float | None:
-    if not scores:
-        return None
-    return (scores[0] - scores[1]) / scores[0] if len(scores) > 1 else 1.0
+def _seen(ranked: Ranked, grades: Grades) -> Seen:
+    item, judged = ranked.score.item, _grade_of_first(ranked, grades)
+    signals = signals_of(ranked.scores, ranked.reach)
+    return Seen(item.split, item.cluster_id, item.answerable, judged.grade if judged else None, signals)
 
 
 def _grade_of_first(ranked: Ranked, grades: Grades) -> ResolvedGrade | None:
@@ -175,21 +166,31 @@ def _grade_of_first(ranked: Ranked, grades: Grades) -> ResolvedGrade | None:
     return of_item.get(ranked.hits[0].class_id) if ranked.hits else None
 
 
-def _outcome_row(run: Run, ranked: Ranked, grades: Grades, threshold: float | None) -> OutcomeRow:
+def _outcome_row(
+    run: Run,
+    ranked: Ranked,
+    grades: Grades,
+    seen: Seen,
+    decides: Calibrated,
+    answered: bool,
+    taps: Mapping[str, Collection[str]],
+) -> OutcomeRow:
     item, resolved = ranked.score.item, ranked.score.resolved
-    answered = bool(ranked.scores) and (threshold is None or ranked.scores[0] >= threshold)
     judged = _grade_of_first(ranked, grades)
     of_item = {class_id: each.grade for class_id, each in grades.get(item.query_id, {}).items()}
     ranking = [hit.class_id for hit in ranked.hits]
+    answering = [] if item.answerable else [each for each, grade in of_item.items() if grade >= RIGHT]
     by_rows = item.answerable and not any(class_id in of_item for class_id in ranking[:CUT])
+    # Of an item that leaves to judgments what answers it, and has none yet, nothing is known to be wrong.
+    unknown = by_rows and item.mode is None and not of_item
     held = evaluate(item.assertions, resolved, ranked.hits, not answered)
     found = concepts_of(item, resolved, ranked.hits)
     expected: dict[str, Value] = {
-        "must_pass": held.must_pass,
-        "should_rate": held.should_rate,
-        "required_concept_recall@10": found.required_recall,
-        "irrelevant_concepts@10": float(len(found.irrelevant)) if item.golden_concepts else Undefined(NO_CONCEPT),
-        f"visible@{BUDGET}": _visible(ranked),
+        MUST_PASS: held.must_pass,
+        SHOULD_RATE: held.should_rate,
+        CONCEPT_RECALL: found.required_recall,
+        INTRUSIONS: float(len(found.irrelevant)) if item.golden_concepts else Undefined(NO_CONCEPT),
+        VISIBLE: _visible(ranked),
     }
     return OutcomeRow(
         golden_set=run.golden_set,
@@ -197,15 +198,17 @@ def _outcome_row(run: Run, ranked: Ranked, grades: Grades, threshold: float | No
         engine=run.engine,
         split=item.split,
         answerable=item.answerable,
-        top_score=ranked.scores[0] if ranked.scores else None,
-        gap=_gap(ranked.scores),
+        top_score=seen.signals.of("top_score"),
+        gap=seen.signals.of("gap"),
         answered=answered,
-        threshold=None if threshold is None or math.isinf(threshold) else threshold,
+        threshold=None if decides.reason else decides.threshold,
         first_class=ranking[0] if ranking else None,
         grade=judged.grade if judged else None,
         grade_source=judged.source if judged else None,
         answer=label_of(item.answerable, answered, judged.grade if judged else None),
-        failure_class=failure_class(
+        failure_class=None
+        if unknown
+        else failure_class(
             Case(
                 item.answerable,
                 answered,
@@ -215,12 +218,17 @@ def _outcome_row(run: Run, ranked: Ranked, grades: Grades, threshold: float | No
             )
         ),
         by_rows=by_rows,
-        answerable_now=not item.answerable and any(grade >= 2 for grade in of_item.values()),
+        answerable_now=bool(answering),
         not_evaluated=held.not_evaluated,
         irrelevant_concepts=list(found.irrelevant),
         metrics=[
             MetricValue(metric=name, value=number(value), reason=reason(value)) for name, value in expected.items()
         ],
+        reached=seen.signals.of("reached"),
+        reached_reason=reason(seen.signals.reached),
+        signal=decides.signal,
+        threshold_reason=decides.reason,
+        answering_taps=sorted({tap for class_id in answering for tap in taps[class_id]}),
     )
 
 
@@ -247,62 +255,6 @@ def _mistaken_for(item: GoldenItem, resolved: Resolved, ranked: Ranked, grades: 
         for hit in ranked.hits[:1]
         if hit.class_id not in right
         and (hit.slug in resolved.names or wrong & resolved.concepts.get(hit.class_id, frozenset()))
-    )
-
-
-def _abstention(
-    run: Run, rankings: Sequence[Ranked], points: Sequence[Point], signal: Signal, threshold: float | None
-) -> Iterator[AbstentionRow]:
-    splits = [ranked.score.item.split for ranked in rankings]
-    for items in ("all", *sorted({split for split in splits if split})):
-        chosen = [point for point, split in zip(points, splits, strict=True) if items in ("all", split)]
-        fitted = -math.inf if threshold is None else threshold
-        policies: dict[PolicyName, float] = {"fitted": fitted, "always_answer": -math.inf, "always_abstain": math.inf}
-        for name, at in policies.items():
-            yield _policy_row(run, signal, items, name, chosen, at_threshold(chosen, at), splits.count("tuning"))
-
-
-def _policy_row(
-    run: Run, signal: Signal, items: str, name: PolicyName, points: Sequence[Point], policy: Policy, n_tuning: int
-) -> AbstentionRow:
-    truth = policy.truthfulness
-    curve = risk_coverage(points)
-    abstained, answered = policy.false_abstention_interval(), policy.false_answer_interval()
-    shown = zip(curve.coverage, curve.selective_risk, curve.generalised_risk, strict=True) if curve else ()
-    return AbstentionRow(
-        golden_set=run.golden_set,
-        engine=run.engine,
-        signal=signal,
-        items=items,
-        policy=name,
-        threshold=policy.threshold if name == "fitted" and math.isfinite(policy.threshold) else None,
-        n_tuning=n_tuning,
-        n_items=len(points),
-        n_unjudged=policy.labels.count("unjudged"),
-        truthfulness=truth.value,
-        truthfulness_low=truth.low,
-        truthfulness_high=truth.high,
-        truthfulness_abstain_credit=policy.credit,
-        coverage=policy.coverage,
-        false_abstention_rate=policy.false_abstention_rate,
-        false_abstention_low=abstained.low if abstained else None,
-        false_abstention_high=abstained.high if abstained else None,
-        false_answer_rate=policy.false_answer_rate,
-        false_answer_low=answered.low if answered else None,
-        false_answer_high=answered.high if answered else None,
-        precision=policy.precision,
-        recall=policy.recall,
-        f1=policy.f1,
-        auroc=auroc(points),
-        aurc=curve.area if curve else None,
-        excess_aurc=curve.excess_area if curve else None,
-        label=label(sum(not point.answerable for point in points)),
-        curve=[
-            RiskPoint(coverage=coverage, selective_risk=selective, generalised_risk=generalised)
-            for coverage, selective, generalised in shown
-        ]
-        if name == "fitted"
-        else [],
     )
 
 

@@ -17,6 +17,8 @@ from pipeline.catalog.flags import language_of
 from pipeline.golden.resolve import ResolvedSet, resolve_known
 from pipeline.judgments.resolution import Grades
 from pipeline.records import Table
+from pipeline.scoring import DECIDING, Signal
+from pipeline.scoring.answered import Answered
 from pipeline.scoring.duplicates import DUPLICATE_TAX, tax_rows
 from pipeline.scoring.expectations import Listed
 from pipeline.scoring.grade import Grading, Hit, judged_wrong
@@ -32,8 +34,9 @@ from pipeline.scoring.means import (
     score_item,
 )
 from pipeline.scoring.near import NEAR_METRICS, NO_COPIES, Copies, joined_classes, near_metric_rows
-from pipeline.scoring.outcomes import ABSTENTION, JUDGED_METRICS, OUTCOMES, SOURCE_FILTERS, outcomes
+from pipeline.scoring.outcomes import JUDGED_METRICS, OUTCOMES, SOURCE_FILTERS, outcomes
 from pipeline.scoring.outcomes import Ranked as RankedItem
+from pipeline.scoring.policies import ABSTENTION
 from pipeline.scoring.rows import ITEMS, METRICS, RANKINGS, ItemRow, MetricRow, MetricValue, RankingRow
 from pipeline.scoring.sensitivity import SENSITIVITY, lookup, sensitivity_rows
 
@@ -65,14 +68,18 @@ class Scored:
     abstention: pa.Table
     judged_metrics: pa.Table
     headline: tuple[MetricRow, ...]
+    answers: Answered
 
     def table(self, table: Table) -> pa.Table:
         """Return one of ``TABLES``."""
         return getattr(self, table.name)
 
     def facts(self) -> dict[str, JsonValue]:
-        """Return the headline measures, for each grading."""
-        return {"headline": [self._headline(grading) for grading in GRADINGS]}
+        """Return the headline measures, for each grading, and how the set was answered."""
+        return {
+            "headline": [self._headline(grading) for grading in GRADINGS],
+            "answers": self.answers.model_dump(mode="json"),
+        }
 
     def _headline(self, grading: Grading) -> dict[str, JsonValue]:
         rows = {row.metric: row for row in self.headline if row.grading == grading}
@@ -110,6 +117,7 @@ class Query(NamedTuple):
     tied_at_1: bool = False
     tied_at_10: bool = False
     tied_at_100: bool = False
+    reach: float | None = None
 
 
 def score_run(
@@ -123,6 +131,7 @@ def score_run(
     class_rule: str,
     near: Copies = NO_COPIES,
     grades: Mapping[str, Grades] = UNJUDGED,
+    deciding: Signal = DECIDING,
 ) -> Scored:
     """Score what one engine ranked for the items of one golden set.
 
@@ -130,14 +139,15 @@ def score_run(
         resolved: the set, resolved in the corpus that was ranked.
         hits: columns query_id, raw_rank, rank (null for later mirrors), tap, path, path_text, slug, class_id, score;
             an item without a row abstained, and scores 0.
-        queries: columns query_id, unknown_words, empty_query, tied_at_1, tied_at_10, tied_at_100; an item without a
-            row has none of them.
+        queries: columns query_id, unknown_words, empty_query, tied_at_1, tied_at_10, tied_at_100, reach; an item
+            without a row has none of them.
         entries: the corpus that was ranked, with the columns of ``CorpusEntry``.
         engine: name of the engine.
         corpus: digest of the corpus.
         class_rule: the class rule in force.
         near: which bodies are copies of each other but for small edits.
         grades: resolved judgments, for each filter of sources.
+        deciding: the signal by which an item counts as answered.
 
     Raises:
         ValueError: hits or queries are not of this set.
@@ -156,7 +166,8 @@ def score_run(
     taps = {query_id: [hit.tap for hit in ranking] for query_id, ranking in rankings.items()}
     locales = _locales(entries)
     becomes = joined_classes(entries, near)
-    ended = outcomes(run, list(_listed(scores["row"], rankings, entries)), grades)
+    listed = list(_listed(scores["row"], rankings, asked, entries))
+    ended = outcomes(run, listed, grades, _taps_of_judged(entries, grades["all"]), deciding)
     again = resolve_known(resolved.golden, _under(entries, becomes)) if becomes else resolved
     return Scored(
         RANKINGS.from_rows(
@@ -176,11 +187,25 @@ def score_run(
         ABSTENTION.from_rows(ended.abstention),
         JUDGED_METRICS.from_rows(ended.metrics),
         tuple(row for row in means if row.facet == "all" and row.treatment == TREATMENT and row.metric in HEADLINE),
+        ended.in_short(run, deciding),
     )
 
 
+def _taps_of_judged(entries: pa.Table, grades: Grades) -> dict[str, set[str]]:
+    """Return the taps that hold each class that is judged for a question."""
+    judged = {class_id for of_item in grades.values() for class_id in of_item}
+    taps: dict[str, set[str]] = {}
+    for class_id, tap in zip(entries["class_id"].to_pylist(), entries["tap"].to_pylist(), strict=True):
+        if class_id in judged:
+            taps.setdefault(class_id, set()).add(tap)
+    return taps
+
+
 def _listed(
-    scores: Sequence[ItemScore], rankings: Mapping[str, Sequence[Ranked]], entries: pa.Table
+    scores: Sequence[ItemScore],
+    rankings: Mapping[str, Sequence[Ranked]],
+    asked: Mapping[str, Query],
+    entries: pa.Table,
 ) -> Iterator[RankedItem]:
     """Yield the ranking of each item, mirrors removed, with what a host would list of each hit."""
     columns = (entries[name].to_pylist() for name in ("tap", "path", "slug", "description"))
@@ -188,9 +213,10 @@ def _listed(
         (tap, path): len(slug) + len(description or "") for tap, path, slug, description in zip(*columns, strict=True)
     }
     for score in scores:
-        hits = _collapsed(rankings.get(score.item.query_id, ()))
+        query_id = score.item.query_id
+        hits = _collapsed(rankings.get(query_id, ()))
         listed = [Listed(hit.class_id, hit.slug, length.get((hit.tap, hit.path), len(hit.slug))) for hit in hits]
-        yield RankedItem(score, listed, [hit.score for hit in hits])
+        yield RankedItem(score, listed, [hit.score for hit in hits], asked.get(query_id, Query()).reach)
 
 
 def _rankings(hits: pa.Table) -> dict[str, list[Ranked]]:
@@ -288,7 +314,8 @@ def _item_row(
         other_language_hits=sum(language_of(locale) != language_of(item.language) for locale in copies),
         lookup_equal=looked_up.equal if looked_up else None,
         lookup_reason=looked_up.reason if looked_up else None,
-        **query._asdict() | {"unknown_words": list(query.unknown_words)},
+        unknown_words=list(query.unknown_words),
+        **{name: getattr(query, name) for name in ("empty_query", "tied_at_1", "tied_at_10", "tied_at_100")},
         scored=score.reason is None,
         reason=score.reason,
         metrics=[

@@ -91,6 +91,7 @@ def test_the_score_is_the_cosine_made_by_hand_and_what_points_away_is_no_hit(
     wanted = [sum(a * b for a, b in zip(asked, vector, strict=True)) for vector in held]
     assert answer.scores.tolist() == pytest.approx(wanted, abs=1e-7)
     assert not answer.empty_query
+    assert answer.reach == 1
 
 
 def test_a_transformer_sees_the_tokens_that_its_tokenizer_puts_around_a_text(tmp_path: Path) -> None:

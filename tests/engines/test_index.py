@@ -25,7 +25,7 @@ from pipeline.engines.text import Tokenizer, opened, prepared, words
 NASTY = [
     *("c++", "C++", "c#", "F#", "objective-c", "Objective C", "objective", "-c", "c", "f", "o", "++", "#"),
     *(" ", "-", "_", ".", "\n", "\0", "a", "B", "z", "0", "9", "the", "Skill", "abcdefgh", "abcdefghi"),
-    "ABCDEFGHIJKLMNOP",
+    *("ABCDEFGHIJKLMNOP", "abcdefghijklmnopq", "abcdefghijklmnopqrstuvwxyz", "words of sixty bytes " * 3, " " * 63),
     *("é", "e\u0301", "É", "ß", "ẞ", "İ", "ı", "Σ", "σ", "ς", "ΑΣ", "\u212a", "ﬁ", "Ǆ", "ü", "ñ", "я", "Я"),
     *("\u0301", "\u0302", "\u0323", "\u0327", "\ufe0f", "\u20e3", "\u093f", "\u0e33", "\u200d", "\u200b", "\u00a0"),
     *("学", "日本語", "テ", "ー", "ﾃ", "ｰ", "゛", "\u3099", "か", "々", "〆", "・", "\U00020000"),
@@ -251,32 +251,39 @@ def test_threads_give_the_same_bytes(taps: list[list[Document]], tokenizer: Toke
 
 
 SMALL: list[Document] = [
-    ("objective_c-Tool", "Ünïcode & C++", "The e\u0301 日本語 c# averylongword 1\ufe0f\u20e3 ΑΣ averylongwordtoo"),
-    ("b", None, "\u0302c++ averylongwore AVERYLONGWORD averylongwore"),
+    (
+        "objective_c-Tool",
+        "Ünïcode & C++",
+        "The e\u0301 日本語 c# averylongdoubleword 1\ufe0f\u20e3 ΑΣ averylongwordtoo",
+    ),
+    ("b", None, "\u0302c++ averylongdoublewore AVERYLONGDOUBLEWORD averylongdoublewore"),
 ]
 SCRIPT = f"""
 import numpy as np
 from pipeline.engines import kernel
 from pipeline.engines.index import Weights, index_tap
-kernel._GOLDEN = np.uint64(GOLDEN)
+kernel._GOLDEN, kernel._PRIME = np.uint64(GOLDEN), np.uint64(PRIME)
 slugs, descriptions, bodies = zip(*{SMALL!r})
 for tokenizer in ("unicode", "ascii"):
     print(index_tap(slugs, descriptions, bodies, tokenizer, Weights()).to_bytes().hex())
 """
 
 
-def indexes_without_the_compiler(golden: str) -> list[str]:
+AS_IT_IS = ("kernel._GOLDEN", "kernel._PRIME")
+
+
+def indexes_without_the_compiler(golden: str, prime: str) -> list[str]:
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONWARNINGS": "error"}
-    command = [sys.executable, "-c", SCRIPT.replace("GOLDEN)", f"{golden})")]
+    command = [sys.executable, "-c", SCRIPT.replace("GOLDEN)", f"{golden})").replace("PRIME)", f"{prime})")]
     return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout.split()
 
 
 def test_the_same_code_runs_without_the_compiler() -> None:
     expected = [build(SMALL, tokenizer).to_bytes().hex() for tokenizer in TOKENIZERS]
-    assert indexes_without_the_compiler("kernel._GOLDEN") == expected
+    assert indexes_without_the_compiler(*AS_IT_IS) == expected
 
 
 def test_words_whose_hashes_are_equal_stay_apart() -> None:
-    """With this factor every long word has the same key, and every word begins its search at the same slot."""
-    assert read_back(build(SMALL, "ascii"))[1]["averylongwore"] == 2
-    assert indexes_without_the_compiler("0") == indexes_without_the_compiler("kernel._GOLDEN")
+    """With these factors every long word has the same keys, and every word begins its search at the same slot."""
+    assert read_back(build(SMALL, "ascii"))[1]["averylongdoublewore"] == 2
+    assert indexes_without_the_compiler("0", "0") == indexes_without_the_compiler(*AS_IT_IS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from pipeline import stages
 from pipeline.config import Settings
-from pipeline.engines import INDEX, Query
+from pipeline.engines import INDEX, Answer, Query
 from pipeline.engines.bm25 import Bm25
 from pipeline.engines.lexical import IndexedTaps
 from pipeline.engines.okapi import Okapi
@@ -71,7 +71,23 @@ class Stored:
         entries = self.entries.take(pa.array(rows))
         present = {*entries["tap"].to_pylist()}
         indices = [index for tap, index in zip(self.corpus.taps, self.indices, strict=True) if tap in present]
-        ranked = rank_answers(engine.retriever(indices).answer(self.queries), entries)
+        return self._measured(engine.retriever(indices).answer(self.queries), entries)
+
+    def filtered(self, engine: Bm25 | Okapi, subsets: Subsets, step: int) -> dict[tuple[str, str, str], float | None]:
+        """The same with the scores that entries have in the whole corpus: of each answer what lies in the subset."""
+        rows = np.flatnonzero(subsets.step_of <= step)
+        place = {row: at for at, row in enumerate(rows.tolist())}
+
+        def within(answer: Answer) -> Answer:
+            kept = np.isin(answer.entries, rows)
+            inside = np.array([place[row] for row in answer.entries[kept].tolist()], np.int64)
+            return Answer(answer.query_id, inside, answer.scores[kept])
+
+        whole = engine.retriever(self.indices).answer(self.queries)
+        return self._measured([within(answer) for answer in whole], self.entries.take(pa.array(rows)))
+
+    def _measured(self, answers: Iterable[Answer], entries: pa.Table) -> dict[tuple[str, str, str], float | None]:
+        ranked = rank_answers(answers, entries)
         hits: dict[str, list[Hit]] = {}
         for row in ranked.hits.select(["query_id", "class_id", "slug"]).to_pylist():
             hits.setdefault(row["query_id"], []).append(Hit(row["class_id"], row["slug"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,7 +17,7 @@ from pipeline.engines.okapi import Okapi, OkapiOptions
 from pipeline.engines.ranking import Ranking, rank_answers
 from pipeline.falloff import orders
 from pipeline.falloff.onepass import Cell, FusedCurve, ScoreCurve, WordCurve
-from tests.falloff.corpora import Entry, Small, questions, ranked, rebuilt, smalls
+from tests.falloff.corpora import VOCABULARY, Entry, Small, questions, ranked, rebuilt, smalls
 
 ENGINES: Sequence[Bm25 | Okapi] = [
     Bm25(Bm25Options()),
@@ -94,6 +95,54 @@ def test_a_fused_curve_is_what_the_engine_hybrid_makes_of_both(small: Small, que
             answers = hybrid.answer(Lent(queries, frozenset(), entries, hits))
             for query, answer in enumerate(answers):
                 same(rankings.cell(step, query), ranked(answer, corpus.class_of[rows], rows))
+
+
+def crowded(seed: int) -> Small:
+    """More classes than a ranking holds in most subsets; every fifth entry is a mirror, and scores tie often."""
+    random_ = random.Random(seed)
+    taps = [f"t/{place}" for place in range(9)]
+    bodies: list[str] = []
+    for number in range(9 * 45):
+        known = random_.choice(bodies) if bodies and number % 5 == 0 else ""
+        bodies.append(known or " ".join([*random_.choices(VOCABULARY, k=random_.randrange(1, 7)), f"w{number}"]))
+    entries = [
+        Entry(taps[n // 45], b"%03d" % n, random_.choice(["alpha", "gamma", "x"]), body)
+        for n, body in enumerate(bodies)
+    ]
+    return Small(tuple(taps), tuple(entries), frozenset(taps[:2]))
+
+
+CROWD = [
+    Query(f"q{number}", text) for number, text in enumerate(("alpha", "beta gammas", "zeta delt alpha beta", "w7"))
+]
+
+
+@settings(deadline=None, max_examples=4)
+@given(st.integers(0, 10**9), st.sampled_from(ENGINES))
+def test_rankings_that_are_full_are_ranked_as_by_an_index_rebuilt_too(seed: int, engine: Bm25 | Okapi) -> None:
+    """What a larger subset is ranked by leaves out what cannot be among the first 100 classes; nothing else is lost."""
+    small = crowded(seed)
+    one_pass = curve(small, engine, CROWD)
+    for subsets in some_subsets(small):
+        rankings = one_pass.rank(subsets)
+        assert rankings.ranks.max() == 100
+        for step in range(subsets.steps):
+            rows = np.flatnonzero(subsets.step_of <= step).tolist()
+            for query, ranking in enumerate(rebuilt(small, engine, rows, CROWD)):
+                same(rankings.cell(step, query), ranking)
+
+
+def test_full_rankings_by_scores_that_no_subset_changes() -> None:
+    small = crowded(0)
+    scores = np.random.default_rng(0).integers(-1, 40, (2, small.corpus.entries)) / 40
+    for subsets in some_subsets(small):
+        rankings = ScoreCurve(scores, small.corpus.class_of).rank(subsets)
+        for step in range(subsets.steps):
+            rows = np.flatnonzero(subsets.step_of <= step)
+            for query in range(2):
+                hits = np.flatnonzero(scores[query, rows] > 0)
+                answer = Answer("q", hits, scores[query, rows][hits])
+                same(rankings.cell(step, query), ranked(answer, small.corpus.class_of[rows], rows))
 
 
 def test_more_mirrors_than_are_looked_at_first_do_not_cut_a_ranking_short() -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
 import pytest
 
 from pipeline.errors import BadInput
-from pipeline.falloff.grading import ABSENT, MEASURES, TREATMENTS, Asked, Curves
-from pipeline.falloff.models import MODELS, crossings, fit, fit_curves, predict
+from pipeline.falloff.grading import ABSENT, MEASURES, TREATMENTS, Asked, Curves, Firsts
+from pipeline.falloff.models import MODELS, Fitted, _crossing, crossings, fit, fit_curves, predict
 from pipeline.falloff.orders import Order
 from pipeline.falloff.points import COLUMNS, Named, cluster_draws, mean_over_orders, points
 from pipeline.falloff.rows import FalloffFit, FalloffPoint
@@ -59,6 +60,7 @@ def curves(
         same // 100,
         np.broadcast_to(values[..., None, None, None], shape).copy(),
         np.zeros(shape[:-1], np.int32),
+        Firsts(*np.full((3, *shape[:3]), np.nan)),
     )  # fmt: skip
 
 
@@ -196,7 +198,7 @@ def test_no_model_is_fitted_to_too_few_items_or_sizes(items: int, sizes: int, wh
 def test_nothing_is_said_beyond_twice_the_largest_size_and_nothing_above_one() -> None:
     row = FalloffFit(
         golden_set="s", engine="e", order_kind="random", grading="row", treatment="removed", metric="recall@10",
-        model="log-linear", a=2.0, b=-0.1, error=0.0, held_out_error=0.0, held_out=3, chosen=True,
+        statistics="subset", model="log-linear", a=2.0, b=-0.1, error=0.0, held_out_error=0.0, held_out=3, chosen=True,
         smallest=500, largest=1000, reason=None,
     )  # fmt: skip
     assert predict(row, 2000) == pytest.approx(2 - 0.1 * math.log2(2000))
@@ -220,3 +222,58 @@ def test_two_engines_cross_where_their_difference_changes_its_sign() -> None:
 def test_engines_on_other_subsets_are_not_compared() -> None:
     with pytest.raises(ValueError, match="same subsets"):
         crossings(NAMED, NAMED, asked(60), (curves(noisy(lambda x: 0.3)), curves(noisy(lambda x: 0.3), sizes=8)))
+
+
+@pytest.mark.parametrize(
+    ("difference", "size"),
+    [
+        ([0.1, -0.3, -0.3, -0.3], 2**10.25),
+        ([0.1, 0.0, -0.3, -0.3], 2**11),
+        ([0.1, 0.0, 0.0, -0.3], 2**11),
+        ([0.0, 0.1, 0.1, -0.1], 2**12.5),
+        ([0.1, 1e-17, -1e-17, 0.1], math.inf),
+        ([0.1, 0.0, 0.1, 0.0], math.inf),
+        ([0.0, 0.0, 0.0, 0.3], math.inf),
+    ],
+)
+def test_curves_cross_where_their_difference_is_nothing_not_beyond(difference: list[float], size: float) -> None:
+    found = _crossing(np.array([10.0, 11.0, 12.0, 13.0]), np.array([difference, [0.2, 0.2, 0.2, -0.2]]))
+    assert found.tolist() == pytest.approx([size, 2**12.5])
+
+
+def test_of_sizes_with_one_median_the_last_counts_so_that_a_curve_ends_where_the_corpus_does() -> None:
+    made = curves(noisy(lambda x: 1.3 - 0.1 * x))
+    values = made.values.copy()
+    values[:, -2] += 0.4  # a mixture of smaller subsets, whose median is the whole corpus
+    entries = made.entries.copy()
+    entries[:, -2] = entries[:, -1]
+    doubled = made._replace(entries=entries, values=values)
+    kept = [*range(7), 8]
+    alone = made._replace(entries=made.entries[:, kept], values=made.values[:, kept], nominal=made.nominal[kept])
+    left, right = (fit_curves(NAMED, asked(60), of).summaries.to_pylist() for of in (doubled, alone))
+    assert left == right
+
+
+def test_a_model_is_not_chosen_by_what_comes_of_rounding() -> None:
+    """As long as the curve is flat all models agree; the one that follows it down is the better one."""
+    flat = lambda order, x, item: 1.0 if x < 12.7 else 0.96 if x < 13.7 else 0.72 if x < 14.5 else 0.5  # noqa: E731
+    fitted = fit_curves(NAMED, asked(60), curves(flat, sizes=9))
+    chosen = {(row["grading"], row["metric"]): row["model"] for row in fitted.fits.to_pylist() if row["chosen"]}
+    assert chosen["row", "recall@10"] == "logistic"
+    half = summary(fitted, "half size")
+    assert half["value"] is not None and half["value"] < 2 * 25_600 and half["reached"] > 0.9
+
+
+def test_where_nothing_was_drawn_no_share_of_draws_is_told() -> None:
+    few = fit_curves(NAMED, asked(10), curves(noisy(lambda x: 0.5), items=10)).summaries.to_pylist()
+    assert {row["reached"] for row in few} == {None}
+    assert summary(fit_curves(NAMED, asked(60), curves(noisy(lambda x: 0.5))), "loss per doubling")["reached"] is None
+
+
+def summary(fitted: Fitted, name: str) -> dict[str, Any]:
+    (row,) = [
+        row
+        for row in fitted.summaries.to_pylist()
+        if (row["grading"], row["metric"], row["summary"]) == ("row", "recall@10", name)
+    ]
+    return dict(row)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -16,7 +16,8 @@ from pipeline.errors import BadInput
 from pipeline.feedback import promote as promote_module
 from pipeline.feedback.promote import Promoted, promote, similar
 from pipeline.feedback.queue import Correction, Failure, correct, end, enter, queue
-from pipeline.golden.items import GoldenSet, parse_golden_set
+from pipeline.golden.items import Draft, GoldenSet, parse_golden_set
+from pipeline.jsonlines import Wrong
 from pipeline.judgments.qrels import read_qrels
 from pipeline.judgments.targets import Targets
 from pipeline.ledger.ledger import Ledger, open_ledger
@@ -69,10 +70,24 @@ def corrected(ledger: Ledger, one: Failure, correction: Correction = RIGHT) -> s
 
 
 def promoted(
-    ledger: Ledger, feedback_id: str, sets: dict[str, GoldenSet], targets: Targets, by: str = "kim"
+    ledger: Ledger,
+    feedback_id: str,
+    sets: dict[str, GoldenSet],
+    targets: Targets,
+    by: str = "kim",
+    look_up: Callable[[Draft], Draft] = lambda draft: draft,
 ) -> Promoted:
     with ledger.adding("test", AT) as addition:
-        return promote(addition, feedback_id, by, sets, targets)
+        return promote(addition, feedback_id, by, sets, targets, look_up)
+
+
+def refused(ledger: Ledger, feedback_id: str, *given: Any, **options: Any) -> list[str]:
+    """Return why a promotion is refused, which leaves nothing behind."""
+    before = everything(ledger), ledger.position()
+    with pytest.raises(BadInput) as caught:
+        promoted(ledger, feedback_id, *given, **options)
+    assert (everything(ledger), ledger.position()) == before
+    return [str(fault) for fault in caught.value.faults]
 
 
 def everything(ledger: Ledger) -> dict[str, Any]:
@@ -115,9 +130,9 @@ def test_a_failure_of_an_item_becomes_its_next_version(
 def test_promoting_twice_changes_nothing(ledger: Ledger, sets: dict[str, GoldenSet], targets: Targets) -> None:
     feedback_id = corrected(ledger, failure())
     first = promoted(ledger, feedback_id, sets, targets)
-    before = everything(ledger)
+    before = everything(ledger), ledger.position()
     assert promoted(ledger, feedback_id, sets, targets) == first._replace(new=False)
-    assert everything(ledger) == before
+    assert (everything(ledger), ledger.position()) == before
 
 
 def test_a_promotion_that_is_cut_off_leaves_nothing_behind(
@@ -214,6 +229,70 @@ def test_nothing_more_happens_to_a_rejected_failure(
         promoted(ledger, feedback_id, sets, targets)
     with pytest.raises(BadInput, match="is rejected"), ledger.adding("test", AT) as addition:
         correct(addition, feedback_id, RIGHT, "kim")
+
+
+def test_two_items_never_ask_one_question(ledger: Ledger, sets: dict[str, GoldenSet], targets: Targets) -> None:
+    promoted(ledger, corrected(ledger, failure()), sets, targets)
+    rows = [
+        {"queryId": "Q1", "question": "why is the moon a cheese", "relevant": ["git"], "item_version": 2},
+        {"queryId": "Q2", "question": "How do I  rebase", "relevant": ["git"], "item_version": 2},
+    ]
+    swapped = {"set": parse_golden_set(sets["set"].path, "\n".join(map(json.dumps, rows)).encode())}
+    other = corrected(ledger, failure(query_id="Q2", question="How do I  rebase", item_version=2))
+    (fault,) = refused(ledger, other, swapped, targets)
+    assert "question: 'How do I  rebase' is asked by the item 'Q1' of set-regression too" in fault
+
+
+def test_an_item_that_was_reworded_since_keeps_its_newest_question(
+    ledger: Ledger, sets: dict[str, GoldenSet], targets: Targets
+) -> None:
+    feedback_id = corrected(ledger, failure())
+    row = {"queryId": "Q1", "question": "how do I tidy commits", "relevant": ["git"], "item_version": 2}
+    reworded = {"set": parse_golden_set(sets["set"].path, json.dumps(row).encode())}
+    assert promoted(ledger, feedback_id, reworded, targets).item_version == 3
+    assert item(ledger)["question"] == "how do I tidy commits"
+
+
+def test_an_item_that_no_night_could_read_is_refused(
+    ledger: Ledger, sets: dict[str, GoldenSet], targets: Targets
+) -> None:
+    def look_up(draft: Draft) -> Draft:
+        (one,) = draft.golden.items
+        return draft.with_wrongs(
+            [(one.line, Wrong("citations 1", "mentions what the row calls irrelevant", "mend it"))]
+        )
+
+    feedback_id = corrected(ledger, failure())
+    (fault,) = refused(ledger, feedback_id, sets, targets, look_up=look_up)
+    assert fault == f"feedback {feedback_id} citations 1: mentions what the row calls irrelevant; mend it"
+
+
+def test_a_set_in_a_file_takes_no_promoted_item(
+    ledger: Ledger, sets: dict[str, GoldenSet], targets: Targets, tmp_path: Path
+) -> None:
+    file = tmp_path / "set-regression.jsonl"
+    file.write_text('{"question": "q", "relevant": ["git"]}')
+    both = {**sets, "set-regression": parse_golden_set(file, file.read_bytes())}
+    (fault,) = refused(ledger, corrected(ledger, failure()), both, targets)
+    assert fault.startswith("golden set set-regression: is a file; rename the file")
+
+
+def test_a_failure_is_looked_at_before_it_is_corrected(ledger: Ledger) -> None:
+    with ledger.adding("test", AT) as addition:
+        (feedback_id,) = enter(addition, [failure()])
+        assert end(addition, feedback_id, "triaged", "kim", "the author knows").state == "triaged"
+    first = ledger.position()
+    with ledger.adding("test", AT) as addition:
+        assert correct(addition, feedback_id, RIGHT, "kim").state == "corrected"
+    with ledger.adding("test", AT) as addition:
+        assert correct(addition, feedback_id, RIGHT, "kim").state == "corrected"
+        assert end(addition, feedback_id, "triaged", "kim", "again").state == "corrected"
+    assert ledger.position() == first + 1
+    assert [[each.state for each in queue(ledger, as_of)] for as_of in (0, first, first + 1)] == [
+        [],
+        ["triaged"],
+        ["corrected"],
+    ]
 
 
 def test_questions_are_alike_by_their_words_not_their_case() -> None:

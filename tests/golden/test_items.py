@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import JsonValue
 
 from pipeline.errors import BadInput
-from pipeline.golden.items import GoldenSet, frozen_digest, parse_golden_set, read_golden_set
+from pipeline.golden.items import KEPT, GoldenSet, frozen_digest, parse_golden_set, read_golden_set
+from tests.worked import EXAMPLES
 
 HERE = Path("set.jsonl")
 GOOD = {"query": "how do I rebase", "relevant": ["git-rebase"]}
@@ -60,27 +60,13 @@ def test_a_false_premise_has_no_answer_unless_told() -> None:
 
 
 def test_the_frozen_digest_is_that_of_the_worked_example() -> None:
-    rows: list[dict[str, JsonValue]] = [
-        {
-            "queryId": "G2",
-            "question": "When did we sunset the Atlas product?",
-            "answerable": False,
-            "questionType": "false_premise",
-            "popularity": "tail",
-            "dynamism": "static",
-            "createdAt": "2026-07-02T00:00:00Z",
-        },
-        {
-            "queryId": "G1",
-            "question": "review a diff for security problems",
-            "answerable": True,
-            "questionType": "simple",
-            "popularity": "head",
-            "dynamism": "slow",
-            "createdAt": "2026-07-01T00:00:00Z",
-        },
-    ]
-    assert frozen_digest(rows) == "9b77af69a8d800152fb770d26c313deef4ce8a4c4b5b84a2ad4958eb7f35f153"
+    example = EXAMPLES["E21_golden_set_version"]
+    rows, expected = example["input"]["items"], example["expected"]
+    frozen = "\n".join(expected["lines"]).encode()
+    assert frozen_digest(rows) == hashlib.sha256(frozen).hexdigest() == expected["sha256"]
+    read = parse(*(row | ({"relevant": ["review"]} if row["answerable"] else {}) for row in rows))
+    assert [item.query_id for item in read.items] == ["G2", "G1"]
+    assert parse(*reversed(read.written)).digest == read.digest
 
 
 @settings(deadline=None)
@@ -262,3 +248,11 @@ def test_any_object_is_read_or_refused_with_its_line(row: dict[str, object]) -> 
 def test_half_of_a_surrogate_pair_is_refused_in_every_field(field: str) -> None:
     (fault,) = faults(b'{"query": "q", "relevant": ["x"], "%s": "a/b::\\udcff"}' % field.encode())
     assert f"set.jsonl line 1 {field}" in fault
+
+
+def test_of_a_set_that_the_ledger_keeps_an_item_is_named_in_place_of_a_line() -> None:
+    rows = [{"queryId": "a", "question": "q", "relevant": ["x"]}, {"queryId": "b", "question": "Q", "relevant": ["x"]}]
+    with pytest.raises(BadInput) as caught:
+        parse_golden_set(Path(f"{KEPT}asked"), "\n".join(map(json.dumps, rows)).encode())
+    (fault,) = caught.value.faults
+    assert fault.where == "ledger:asked item b question"

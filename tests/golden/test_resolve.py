@@ -89,7 +89,7 @@ def test_a_row_without_an_answer_names_nothing_and_is_no_fault() -> None:
 
 def test_an_exemplar_never_falls_back_to_the_name() -> None:
     (fault,) = faults({"exemplar": "one/tap::skills/gone/SKILL.md", "relevant": ["pdf"]})
-    assert fault.startswith("set.jsonl line 1 exemplar: 'one/tap::skills/gone/SKILL.md' names nothing in the corpus")
+    assert fault.startswith("set.jsonl line 1 exemplar 1: 'one/tap::skills/gone/SKILL.md' names nothing in the corpus")
     assert "two/tap::skills/pdf/SKILL.md (same name)" in fault
 
 
@@ -183,7 +183,7 @@ def test_nothing_alike_is_no_candidate() -> None:
 
 
 def test_a_name_that_nothing_carries_fails_like_an_exemplar() -> None:
-    assert "relevant: no entry is called 'bash'; no candidate" in faults({"relevant": ["pdf", "bash"]})[0]
+    assert "relevant 2: no entry is called 'bash'; no candidate" in faults({"relevant": ["pdf", "bash"]})[0]
     assert "two/tap::agents/docker.md (same name in other case)" in faults({"relevant": ["Docker"]})[0]
 
 
@@ -206,7 +206,10 @@ def test_every_row_that_names_nothing_is_listed() -> None:
     golden = parse_golden_set(Path("set.jsonl"), "\n".join(map(json.dumps, rows)).encode())
     with pytest.raises(BadInput) as caught:
         resolve(golden, corpus())
-    assert [fault.where for fault in caught.value.faults] == ["set.jsonl line 1 relevant", "set.jsonl line 3 relevant"]
+    assert [fault.where for fault in caught.value.faults] == [
+        "set.jsonl line 1 relevant 1",
+        "set.jsonl line 3 relevant 1",
+    ]
 
 
 @settings(deadline=None)
@@ -249,7 +252,8 @@ def test_the_set_as_it_was_published_fails_for_the_rows_that_name_nothing(real: 
     with pytest.raises(BadInput) as caught:
         resolve(read_golden_set(folder / "natural-as-found.jsonl"), entries)
     found = [(fault.where.partition(" line ")[2], fault.todo) for fault in caught.value.faults]
-    assert [where for where, _ in found] == ["16 exemplar", "17 exemplar", "18 exemplar", "47 exemplar", "47 relevant"]
+    fields = [(16, "exemplar"), (17, "exemplar"), (18, "exemplar"), (47, "exemplar"), (47, "relevant")]
+    assert [where for where, _ in found] == [f"{line} {field} 1" for line, field in fields]
     assert all("(same name)" in todo for _, todo in found[:3])
     assert all(todo.startswith("no candidate") for _, todo in found[3:])
 

@@ -204,3 +204,50 @@ def test_a_row_of_crag_without_an_answer_is_not_answerable() -> None:
 def test_a_row_of_ours_is_left_as_it_is() -> None:
     row = GOOD | {"questionType": "set", "dynamism": "slow", "split": "tuning"}
     assert from_crag(row) == row
+
+
+CRAG: dict[str, Any] = {
+    "interaction_id": "c",
+    "query": "q",
+    "answer": "42",
+    "domain": "open",
+    "alt_ans": ["forty-two"],
+    "split": 0,
+}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ({"question_type": name}, {"question_type": name.replace("-", "_"), "split": "tuning"})
+        for name in ("simple", "simple_w_condition", "comparison", "aggregation", "set", "post-processing", "multi-hop")
+    ]
+    + [
+        ({"static_or_dynamic": name}, {"dynamism": ours})
+        for name, ours in (
+            ("static", "static"),
+            ("slow-changing", "slow"),
+            ("fast-changing", "fast"),
+            ("real-time", "fast"),
+        )
+    ]
+    + [({"popularity": name}, {"popularity": name or None}) for name in ("head", "torso", "tail", "")]
+    + [({"answer": text}, {"answerable": False}) for text in ("I don't know", "i don't know.", "invalid question")],
+)
+def test_a_row_of_crag_as_it_is_published_is_read(theirs: dict[str, Any], ours: dict[str, Any]) -> None:
+    (item,) = parse(from_crag({**CRAG, **theirs})).items
+    assert {name: getattr(item, name) for name in ours} == ours
+    assert (item.mode, item.note) == (None, "domain: open; alt_ans: ['forty-two']")
+
+
+def refused_alone(row: dict[str, Any]) -> str:
+    with pytest.raises(BadInput) as caught:
+        parse(row)
+    return str(caught.value)
+
+
+def test_a_row_that_leaves_to_judgments_what_answers_says_so() -> None:
+    for told in ({"answerable": True}, {"assertions": [{"kind": "must", "text": "t"}]}):
+        (item,) = parse({"question": "q", **told}).items
+        assert (item.answerable, item.mode) == (True, None)
+    assert "no name and no exemplar says what answers" in refused_alone({"question": "q"})

@@ -81,7 +81,7 @@ def test_text_of_registries_marks_nothing_up_and_moves_no_cursor() -> None:
     text = as_markdown(worksheet(resolved(ROWS), entries(), RANKS))
     assert "\x1b" not in text
     assert r"write a good message \| \<b\>now\</b\>" in text
-    assert "1 rows pinned, 2 pinnable by lookup, 1 to be judged" in text
+    assert "1 row pinned, 2 pinnable by lookup, 1 to be judged" in text
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from pipeline.errors import BadInput
 from pipeline.judgments.files import as_jsonl, as_trec, parse_jsonl, parse_trec
 from pipeline.judgments.qrels import Judgment, Qrel
-from pipeline.judgments.resolution import resolve_qrels
+from pipeline.judgments.resolution import ResolvedGrade, resolve_qrels
 from pipeline.judgments.targets import Targets
 
 FILE = Path("qrels.jsonl")
@@ -121,6 +122,86 @@ def test_trec_documents_may_be_entries_and_faults_name_the_line(targets: Targets
         "x.qrels line 2",
         "x.qrels line 3 document",
     ]
+
+
+def test_a_field_of_the_wrong_type_hides_no_other_fault(targets: Targets) -> None:
+    row = {"queryId": 5, "docId": f"o/r@{PIN}:gone", "grade": 7, "source": "human", "more": 1, "rationale": "\ud800"}
+    with pytest.raises(BadInput) as caught:
+        parse(targets, row, {"source": "people", "grade": 1, "queryId": "q"})
+    assert sorted(fault.where for fault in caught.value.faults) == [
+        f"{FILE} line 1 {field}" for field in ("annotator", "docId", "grade", "more", "queryId", "rationale")
+    ] + [f"{FILE} line 2 source"]
+
+
+PINNED = f"o/r@{PIN}:"
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        (b"q 0 o/r::git/SKILL.md " + b"9" * 5000, "line 1 grade: is none of 0 to 3"),
+        (b"%20 0 o/r::git/SKILL.md 1", "line 1 question: is no id: '%20'"),
+        (b"a%20b 0 o/r::git/SKILL.md 1", "line 1 question: is no id"),
+        (b"x%00y 0 o/r::git/SKILL.md 1", "line 1 question: is no id"),
+        (b"x%ff 0 o/r::git/SKILL.md 1", "line 1 question: is no id"),
+        (b"q 0 o/r::%ff 1", "line 1 document: 'o/r::%ff' is no text in percent-encoding"),
+        (b"\xef\xbb\xbfq 0 o/r::git/SKILL.md 1", "line 1: starts with a byte order mark"),
+        (b"q\xff 0 o/r::git/SKILL.md 1", "line 1: byte 2 is not UTF-8"),
+    ],
+)
+def test_what_is_no_text_in_a_trec_file_is_named(targets: Targets, row: bytes, says: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        parse_trec(Path("f"), row, targets, "human", "kim")
+    assert f"f {says}" in str(caught.value)
+
+
+@pytest.mark.parametrize("query_id", ["50%", "50%25", "#1", "ä/b", "a;b"])
+def test_an_id_goes_out_and_comes_in_the_same(targets: Targets, query_id: str) -> None:
+    body = targets.find("o/r::git/SKILL.md")
+    assert not isinstance(body, str)
+    lines = list(as_trec({query_id: {body.body: ResolvedGrade(2, "human", "1")}}))
+    (back,) = parse_trec(Path("f"), "\n".join(lines).encode(), targets, "human", "kim")
+    assert back.query_id == query_id
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\0b"])
+@pytest.mark.parametrize("field", ["rationale", "queryId", "annotator"])
+def test_text_that_no_database_keeps_is_refused(targets: Targets, field: str, text: str) -> None:
+    row = {
+        "queryId": "q",
+        "docId": f"{PINNED}git/SKILL.md",
+        "grade": 1,
+        "source": "human",
+        "annotator": "kim",
+        field: text,
+    }
+    with pytest.raises(BadInput) as caught:
+        parse(targets, row)
+    assert f"line 1 {field}: holds " in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"judged_sha256": "0" * 64}, "docId: '{entry}' is other content than the row judges"),
+        ({"chunkId": f"class:{'0' * 64}", "judged_sha256": "0" * 64}, "docId: '{entry}' is other content"),
+        ({"docId": f"{PINNED}gone", "judged_sha256": "0" * 64}, f"docId: '{PINNED}gone' names nothing in the corpus"),
+        ({"queryId": "a b"}, "queryId: holds white space"),
+        ({"annotator": None, "docId": f"{PINNED}gone"}, f"docId: '{PINNED}gone' names nothing in the corpus"),
+    ],
+)
+def test_what_a_judgment_names_is_one_content(targets: Targets, change: dict[str, Any], says: str) -> None:
+    row = {
+        "queryId": "q",
+        "docId": f"{PINNED}git/SKILL.md",
+        "grade": 1,
+        "source": "human",
+        "annotator": "kim",
+        **change,
+    }
+    with pytest.raises(BadInput) as caught:
+        parse(targets, row)
+    assert f"line 1 {says.format(entry=PINNED + 'git/SKILL.md')}" in str(caught.value)
 
 
 @pytest.mark.parametrize("grade", ["--1", "-1", "١", "²", "1_0", "+1"])

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -14,6 +12,7 @@ from hypothesis import strategies as st
 from pipeline.judgments.qrels import Judgment, Qrel, append, append_once, read_qrels
 from pipeline.judgments.resolution import Conflict, PinnedJudge, Resolution, resolve_qrels
 from pipeline.ledger.ledger import Ledger, open_ledger
+from tests.worked import EXAMPLES
 
 AT = datetime(2026, 7, 1, tzinfo=UTC)
 JUDGE = PinnedJudge("m1", "p1")
@@ -125,10 +124,8 @@ def test_provenance_is_written_once(ledger: Ledger) -> None:
     assert len(read_qrels(ledger)) == 1
 
 
-@pytest.mark.corpora
-def test_the_worked_example_of_resolution(corpora: Path, ledger: Ledger) -> None:
-    text = (corpora.parent / "worked_examples.json").read_text(encoding="utf-8")
-    example: Mapping[str, Any] = json.loads(text)["examples"]["E12_qrel_resolution"]
+def test_the_worked_example_of_resolution(ledger: Ledger) -> None:
+    example = EXAMPLES["E12_qrel_resolution"]
     for row in example["input"]["rows"]:
         by = {key: row.get(key) for key in ("source", "judge_model", "prompt_version", "annotator")}
         add(ledger, judged(row["docId"], row["grade"], query_id=row["queryId"], rationale=row["id"], **by))

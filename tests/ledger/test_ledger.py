@@ -17,7 +17,7 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 
 from pipeline.errors import BadInput, Outage
-from pipeline.ledger import VERSION, VERSION_TABLE, has_commit, kept_items, results_position, url_of
+from pipeline.ledger import VERSION, VERSION_TABLE, Kept, has_commit, kept_rows, results_position, url_of
 from pipeline.ledger import ledger as ledger_module
 from pipeline.ledger.ledger import Ledger, open_ledger
 from pipeline.ledger.tables import COMMITS, CONCEPTS, FEEDBACK, METADATA, TABLES
@@ -235,6 +235,17 @@ def test_a_night_learns_the_position_without_loading_a_database_library(tmp_path
     assert said.stdout.split() == ["1", "False"]
 
 
+def test_what_is_kept_in_place_of_files_is_read_alike_from_both_databases(ledger: Ledger, ledger_url: str) -> None:
+    assert kept_rows(ledger_url, 0) == Kept()
+    _row_in_each(ledger)
+    add(ledger, "later")
+    kept = kept_rows(ledger_url, 2)
+    assert [(row["concept_id"], row["concept"]) for row in kept.concepts] == [("c", {}), ("later", {"name": "later"})]
+    assert [(row["query_id"], row["item"], row["position"]) for row in kept.golden_items] == [("q", {}, 1)]
+    assert [row["decision"] for row in kept.decisions] == [{}]
+    assert [row["concept_id"] for row in kept_rows(ledger_url, 1).concepts] == ["c"]
+
+
 def test_failures_change_no_result_so_they_move_no_run(ledger: Ledger, ledger_url: str) -> None:
     _row_in_each(ledger)
     with ledger.adding("test", AT) as addition:
@@ -309,7 +320,7 @@ def test_what_is_no_ledger_is_bad_input_for_whoever_reads_or_writes_and_stays_as
     url = url_of("x.sqlite", tmp_path)
     uses: list[Callable[[], object]] = [
         lambda: results_position(url),
-        lambda: kept_items(url, 1),
+        lambda: kept_rows(url, 1),
         lambda: has_commit(url, "night"),
         lambda: add(open_ledger(url), "b"),
     ]
@@ -363,7 +374,9 @@ def test_a_position_that_the_ledger_does_not_have_yet_is_bad_input(ledger: Ledge
     with pytest.raises(BadInput, match="ends at 0"):
         results_position(ledger_url, 1)
     add(ledger, "a")
-    with ledger.adding("of no result", AT):
+    with ledger.adding("of no result", AT) as addition:
+        addition.note()
+    with ledger.adding("nothing", AT):
         pass
     assert [results_position(ledger_url, as_of) for as_of in (0, 1, 2)] == [0, 1, 1]
     with pytest.raises(BadInput, match="is 3, and the ledger ends at 2"):
@@ -384,6 +397,9 @@ def test_a_password_is_never_shown() -> None:
     with pytest.raises(BadInput) as wrong:
         url_of("mysql://someone:secret-word@host/db", Path())
     assert "secret-word" not in str(wrong.value)
+    with pytest.raises(BadInput) as several:
+        url_of("postgresql://someone:s/ecret@word@host/db", Path())
+    assert not any(part in str(several.value) for part in ("ecret", "word@"))
 
 
 def test_a_ledger_of_a_later_release_is_refused(ledger: Ledger, ledger_url: str) -> None:

@@ -28,6 +28,7 @@ from pipeline.reports.charts import (
     dots,
     drawn,
     embeddable,
+    falling,
     visible,
 )
 
@@ -287,3 +288,41 @@ def test_a_label_of_capitals_is_cut_before_it_runs_into_the_plot() -> None:
         assert label == text or (label.endswith("…") and text.startswith(label[:-1]))
     assert _cut("a/b", room) == "a/b"
     assert len(_cut("i" * 30, room)) == 30
+
+
+def _one_of_each(name: str) -> list[Callable[[Size], Spec]]:
+    """Every kind of chart, with a name in every place that takes one."""
+    points = [Point(name, series, x, 0.5, 0.4, 0.6, name) for series in (name, "other") for x in (100, 200)]
+    spread = [Estimate(name, name, series, 0.5, 0.4, 0.6, 30, False, name) for series in (name, "other")]
+    parts = [Bar(name, name, part, 0.5, name, name) for part in (name, "other")]
+    return [
+        falling(points, "x", "y", [100, 200], [name]),
+        curves(points, "x", "y", [100, 200], [name]),
+        dots(spread, "t", [name]),
+        bars(parts, "t", stacked=True),
+        bars(parts, "t", stacked=False),
+    ]
+
+
+@pytest.mark.parametrize(
+    "name", ["if", "toString", "constructor", "__proto__", "a.b[0]", "x'y\"z", "datum['hue']", "\\"]
+)
+def test_a_name_that_means_something_to_the_drawing_library_is_drawn_like_any_other(name: str) -> None:
+    for chart in _one_of_each(name):
+        assert name in texts(drawn(chart, "chart").wide)
+
+
+def test_falling_curves_have_the_colour_of_their_hue_and_are_dashed_where_they_are_hollow() -> None:
+    points = [
+        Point("", f"{engine}, {how}", x, 0.5, None, None, f"{engine} {how}", hue=engine, hollow=how == "by name")
+        for engine in ("one", "two")
+        for how in GRADINGS
+        for x in (100, 200)
+    ]
+    svg = drawn(falling(points, "x", "y", [100, 200], ["zero", "one", "two"]), "chart").wide
+    paths = [element for element in elements(svg) if element.get("stroke-width") == "2" and element.get("stroke")]
+    lines = [path for path in paths if not path.get("transform")]
+    of = {(line.get("stroke"), line.get("stroke-dasharray")) for line in lines}
+    assert {colour for colour, _ in of} == {*PALETTE[1:3]}
+    assert len(of) == len(lines) == 4
+    assert {"one", "two"} <= {*texts(svg)} and "zero" not in texts(svg)

@@ -16,7 +16,7 @@ import pytest
 
 from pipeline.errors import MissingArtifact
 from pipeline.reports.page import Page, metric_id, render
-from pipeline.reports.reading import HEADLINE, METRIC_KEY, TABLES
+from pipeline.reports.reading import HEADLINE, METRIC_KEY, TABLES, figure_id
 
 Tables = dict[str, pa.Table]
 MakeRun = Callable[..., Tables]
@@ -360,7 +360,7 @@ def test_the_second_number_stands_beside_the_headline_with_its_label(small_run: 
         interval = f"{row['ci_low']:.3f}\N{EN DASH}{row['ci_high']:.3f}"
         beside = f"near copies joined: {row['value']:.3f} · {interval} · {row['label']}"
         assert beside in plain(page).split("The questions that failed")[0]
-        second = f"{row['value']:.3f} {interval} · n {row['n']} · {row['label']}"
+        second = f"{row['value']:.3f} {interval} · n {row['n']} · {row['label']} {figure_id('near_metrics', row)}"
         line = f"{row['metric']} {row['exact']:.3f} {second} 3 of {row['n_items']}"
         assert (line in near_section(page)) or row["grading"] == "name"
 

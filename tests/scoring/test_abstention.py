@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,17 +20,7 @@ from pipeline.scoring.abstention import (
     risk_coverage,
     truthfulness,
 )
-
-
-def close(value: float) -> Any:
-    return pytest.approx(value, abs=1e-9, rel=0)
-
-
-@pytest.fixture(scope="module")
-def worked(corpora: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((corpora.parent / "worked_examples.json").read_text("utf-8"))["examples"]
-    return found
-
+from tests.worked import EXAMPLES, close
 
 POINTS = st.lists(
     st.builds(Point, st.none() | st.integers(0, 5).map(float), st.booleans(), st.none() | st.integers(0, 3)), min_size=1
@@ -70,12 +58,25 @@ def test_always_abstaining_scores_nothing(points: list[Point]) -> None:
     assert policy.coverage == 0
 
 
+@given(POINTS, st.none() | st.sampled_from([0.0, 0.05, 0.5]))
+def test_the_fitted_threshold_is_the_best_of_all_that_are_tried(points: list[Point], most: float | None) -> None:
+    best, unavoidable = None, at_threshold(points, -math.inf).false_abstention_rate or 0.0
+    for threshold in [*sorted({point.signal for point in points if point.signal is not None}), math.inf]:
+        policy = at_threshold(points, threshold)
+        value, abstained = policy.truthfulness.value, policy.false_abstention_rate or 0.0
+        allowed = most is None or abstained <= max(most, unavoidable)
+        if value is not None and allowed and (best is None or value > best[0]):
+            best = (value, threshold)
+    nothing = all(point.signal is None for point in points)
+    assert fit(points, most) == (None if best is None or nothing else best[1])
+
+
 @given(POINTS)
 def test_the_fitted_threshold_is_at_least_as_truthful_as_answering_always(points: list[Point]) -> None:
     threshold = fit(points)
     if threshold is None:
         judged = [point for point in points if not point.answerable or point.grade is not None]
-        assert all(point.signal is None for point in judged)
+        assert all(point.signal is None for point in judged) or not any(point.answerable for point in points)
         return
     always, fitted = at_threshold(points, -math.inf), at_threshold(points, threshold)
     if always.truthfulness.value is not None and fitted.truthfulness.value is not None:
@@ -87,7 +88,7 @@ def test_the_fitted_threshold_is_at_least_as_truthful_as_answering_always(points
 def test_of_equal_thresholds_the_lower_is_taken() -> None:
     points = [Point(3.0, True, 3), Point(2.0, True, 2), Point(1.0, False, None), Point(0.5, True, None)]
     assert fit(points, None) in (2.0, 3.0)
-    assert fit([Point(2.0, False, None), Point(1.0, False, None)]) == math.inf
+    assert fit([Point(2.0, False, None), Point(1.0, False, None)], None) == math.inf
     assert fit([Point(2.0, True, None), Point(1.0, True, 3)]) == 1.0
 
 
@@ -99,14 +100,18 @@ def test_the_order_of_items_changes_nothing(points: list[Point], random: Any) ->
     assert (auroc(shuffled), fit(shuffled)) == (auroc(points), fit(points))
 
 
-@pytest.mark.corpora
-def test_truthfulness_of_the_worked_example(worked: dict[str, Any]) -> None:
-    example = worked["E9_crag_truthfulness"]
+def test_truthfulness_of_the_worked_example() -> None:
+    example = EXAMPLES["E9_crag_truthfulness"]
     labels, expected = example["input"]["labels"], example["expected"]
     assert dict(VALUES) == example["input"]["weights"]
     assert truthfulness(labels).value == close(expected["score_four_level"])
     binary: list[Answer] = ["perfect" if label == "acceptable" else label for label in labels]
     assert truthfulness(binary).value == close(expected["score_three_level"])
+    share = {label: binary.count(label) / len(binary) for label in ("perfect", "missing", "incorrect")}
+    assert share["perfect"] == close(expected["accuracy"])
+    assert share["missing"] == close(expected["missing"])
+    assert share["incorrect"] == close(expected["hallucination"])
+    assert share["perfect"] - share["incorrect"] == close(expected["check_three_level"])
     types = example["input"]["questionType"]
     means = []
     for name, wanted in expected["by_questionType"].items():
@@ -116,9 +121,8 @@ def test_truthfulness_of_the_worked_example(worked: dict[str, Any]) -> None:
     assert math.fsum(means) / len(means) == close(expected["macro_over_types"])
 
 
-@pytest.mark.corpora
-def test_abstention_of_the_worked_example(worked: dict[str, Any]) -> None:
-    example = worked["E11_abstention"]
+def test_abstention_of_the_worked_example() -> None:
+    example = EXAMPLES["E11_abstention"]
     given_, expected = example["input"], example["expected"]
     points = [
         Point(score, bool(answerable), 3 if correct else 0)

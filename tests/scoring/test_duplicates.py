@@ -10,7 +10,7 @@ from pipeline.scoring.duplicates import EVERY_TAP, TAXED, tax_rows
 from pipeline.scoring.grade import Grading, Hit
 from pipeline.scoring.means import Run, number, score_item
 from pipeline.scoring.score import Scored, score_run
-from tests.scoring.test_score import ENTRIES, NOT_TIED, Entry, corpus, entries_of, golden, hits_of, metric
+from tests.scoring.test_score import ENTRIES, TOLD, Entry, corpus, entries_of, golden, hits_of, metric
 
 PINNED: dict[str, object] = {
     "queryId": "all",
@@ -28,7 +28,7 @@ def scored(ranking: list[Entry], taps: list[str], *rows: dict[str, object]) -> S
         for row in rows
         for hit, tap in zip(hits_of("", ranking), taps, strict=True)
     ]
-    queries = [{"query_id": row["queryId"], "unknown_words": [], "empty_query": False, **NOT_TIED} for row in rows]
+    queries = [{"query_id": row["queryId"], "unknown_words": [], **TOLD} for row in rows]
     return score_run(
         resolve(golden(rows), corpus()),
         hits=pa.Table.from_pylist(hits),

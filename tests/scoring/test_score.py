@@ -39,6 +39,7 @@ RUNS = {"names": ENTRIES, "any": ENTRIES, "all": ENTRIES[::-1], "none": ENTRIES[
 
 
 NOT_TIED = {"tied_at_1": False, "tied_at_10": False, "tied_at_100": False}
+TOLD = {"empty_query": False, "reach": 4.0, **NOT_TIED}
 
 
 def golden(rows: Sequence[dict[str, object]]) -> GoldenSet:
@@ -95,7 +96,7 @@ def hits_of(query_id: str, ranking: Sequence[Entry], scores: Sequence[float] | N
 
 def tables(runs: dict[str, list[Entry]]) -> tuple[pa.Table, pa.Table]:
     hits = [row for query_id, ranking in runs.items() for row in hits_of(query_id, ranking)]
-    words = [{"query_id": query_id, "unknown_words": ["zzz"], "empty_query": False, **NOT_TIED} for query_id in runs]
+    words = [{"query_id": query_id, "unknown_words": ["zzz"], **TOLD} for query_id in runs]
     return pa.Table.from_pylist(hits), pa.Table.from_pylist(words)
 
 
@@ -253,7 +254,7 @@ def test_the_first_relevant_rank_is_that_of_the_ranking_without_mirrors(scored: 
 def test_a_tie_across_a_cut_is_told_as_the_ranking_told_it(cut: int) -> None:
     tied = {**NOT_TIED, f"tied_at_{cut}": True}
     hits, _ = tables({"any": ENTRIES})
-    queries = pa.Table.from_pylist([{"query_id": "any", "unknown_words": [], "empty_query": False, **tied}])
+    queries = pa.Table.from_pylist([{"query_id": "any", "unknown_words": [], **TOLD, **tied}])
     row = item(score(resolve(golden(ITEMS_ASKED), corpus()), hits, queries), "any")
     assert {name: row[name] for name in NOT_TIED} == tied
 

@@ -1,0 +1,50 @@
+"""What the section of falloff says and draws."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.config import Overrides, load
+from pipeline.reports.charts import PALETTE
+from pipeline.reports.feed import published_runs, read_run
+from pipeline.reports.growth import TABLES, Growth, growth
+
+
+@pytest.fixture(scope="module")
+def embedded(examples: Path, finished: Path) -> Growth:
+    """The section of the night over the embedded registries."""
+    store = load(Overrides(config=examples / "config" / "assay.toml", store=finished), {}).store
+    (run,) = published_runs(store)
+    return growth(read_run(store, run, TABLES), {}, {("default", "bm25"): None})
+
+
+def test_a_curve_ends_where_the_corpus_does_and_its_band_over_orders_has_no_width_there(embedded: Growth) -> None:
+    """Three taps join in six orders, so several nominal sizes have the whole corpus as their median."""
+    (said,) = embedded.said
+    assert "to 0.707 over 229 entries of 10 taps." in said.sentences[0]
+    (figure,) = [figure for figure in embedded.figures if figure.name == "falloff"]
+    last = dict(zip(figure.head, figure.rows[-1], strict=True))
+    assert (last["entries"], last["recall@10"], last["over orders"]) == ("229", "0.707", "0.707")
+
+
+def test_what_answering_is_worth_is_told_at_both_ends_and_drawn(embedded: Growth) -> None:
+    (said,) = embedded.said
+    told = " ".join(said.sentences)
+    assert (
+        "truthfulness goes from 0.394 to 0.375; always answering, from 0.394 to 0.375; always abstaining is 0" in told
+    )
+    assert "goes from 1.000 to 1.000 (n 10, insufficient items)" in told
+    (figure,) = [figure for figure in embedded.figures if figure.name == "falloff-abstaining"]
+    assert {row[3] for row in figure.rows} >= {"truthfulness", "false answer rate", "auroc"}
+
+
+def test_an_engine_has_the_colour_of_its_place_among_all(examples: Path, finished: Path) -> None:
+    store = load(Overrides(config=examples / "config" / "assay.toml", store=finished), {}).store
+    (run,) = published_runs(store)
+    drawn = growth(read_run(store, run, TABLES), {}, {}, ["a", "b", "bm25"]).figures
+    for figure in drawn:
+        if figure.name in ("falloff", "falloff-gradings"):
+            assert figure.drawing is not None and PALETTE[2] in figure.drawing.wide
+            assert PALETTE[0] not in figure.drawing.wide
