@@ -12,8 +12,6 @@ from pydantic import JsonValue
 from pipeline.config import Overrides, load
 from pipeline.errors import AssayError, BadInput, Fault, MissingArtifact
 from pipeline.ledger import shown
-from pipeline.reports.behind import TABLES as ROW_TABLES
-from pipeline.reports.behind import Behind, ExplainedRow
 from pipeline.reports.explained import (
     FIGURE_TABLES,
     TABLES,
@@ -22,6 +20,7 @@ from pipeline.reports.explained import (
     Figured,
     Published,
     Reproduction,
+    without_lists,
 )
 from pipeline.reports.feed import (
     STUDIES,
@@ -52,7 +51,7 @@ class Found(NamedTuple):
     id: str
 
 
-def explain(workspace: Workspace, wanted: str, run: str | None = None, hits: int = 10) -> Explained | ExplainedRow:
+def explain(workspace: Workspace, wanted: str, run: str | None = None, hits: int = 10) -> Explained:
     """Explain a number by its id, a run by its id, or a question by its query id.
 
     What the run does not have is looked for in the published studies, unless a run is named.
@@ -77,13 +76,10 @@ def explain(workspace: Workspace, wanted: str, run: str | None = None, hits: int
     published = Published(read_run(store, run_id, TABLES), hits)
     figured = Figured(read_known(run_folder(store, run_id), FIGURE_TABLES))
     figures = {digest: (table, row) for digest, table, row in figured.like(wanted) if len(wanted) >= SHORTEST}
-    there = [name for name in ROW_TABLES if (run_folder(store, run_id) / f"{name}.parquet").exists()]
-    behind = Behind(read_run(store, run_id, there))
     candidates = [
         *(Found("query", found) for found in published.queries_like(wanted)),
         *(Found("run", found) for found in mine),
         *(Found("metric", found) for found in _if_long(wanted, published.metrics_like)),
-        *(Found("row", found) for found in _if_long(wanted, behind.like)),
         *(Found("figure", found) for found in figures),
     ]
     if not candidates and run is None:
@@ -93,10 +89,6 @@ def explain(workspace: Workspace, wanted: str, run: str | None = None, hits: int
     found = _one_of(wanted, run_id, candidates, str(store.feed))
     if found.kind == "query":
         return published.explain_query(found.id, reproduction(workspace, published, wanted))
-    if found.kind == "row":
-        golden_set, engine = behind.place(found.id)
-        origin = published.origin({golden_set}, {engine})
-        return behind.explain(found.id, origin, reproduction(workspace, published, found.id[:8]))
     if found.kind == "metric":
         return published.explain_metric(found.id, reproduction(workspace, published, found.id[:8]))
     if found.kind == "figure":
@@ -105,7 +97,7 @@ def explain(workspace: Workspace, wanted: str, run: str | None = None, hits: int
         return ExplainedFigure(
             id=found.id[:8],
             table=table,
-            row=row,
+            row=without_lists(row),
             behind=figured.behind(table, row),
             origin=published.origin(names["golden_set"], names["engine"]),
             reproduction=reproduction(workspace, published, found.id[:8]),
@@ -137,7 +129,7 @@ def _in_studies(workspace: Workspace, wanted: str) -> ExplainedFigure | None:
     return ExplainedFigure(
         id=digest[:8],
         table=table,
-        row=row,
+        row=without_lists(row),
         behind=figured.behind(table, row),
         origin=origin,
         reproduction=study_reproduction(workspace, origin, digest[:8]),

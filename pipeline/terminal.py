@@ -29,7 +29,6 @@ from pipeline.config import Absent
 from pipeline.duplicates import MOST_ASTRAY, Choice, ExactCheck, Group
 from pipeline.errors import AssayError, one_line
 from pipeline.feedback.readiness import ReadinessRow
-from pipeline.reports.behind import ExplainedRow
 from pipeline.reports.duplication import (
     Became,
     ClusterView,
@@ -324,12 +323,10 @@ def show_readiness(name: str, found: Sequence[ReadinessRow]) -> None:
     show_rows(f"Readiness of {name}", ("", "demand", "wanted", "found", "items at fault"), rows)
 
 
-def show_explained(explained: Explained | ExplainedRow) -> None:
+def show_explained(explained: Explained) -> None:
     """Print what stands behind a number, a question or a run: what it is, how to make it again, its rows."""
     if isinstance(explained, ExplainedMetric):
         _print_facts(f"Number {explained.id}", explained.metric | {"mean of the items": explained.mean_of_items})
-    elif isinstance(explained, ExplainedRow):
-        _print_facts(f"Number {explained.id}, a row of {explained.table}", explained.row)
     elif isinstance(explained, ExplainedRun):
         show_rows(
             "Headline measures",
@@ -351,17 +348,13 @@ def show_explained(explained: Explained | ExplainedRow) -> None:
     if isinstance(explained, ExplainedMetric) and explained.parts:
         rows = [[part.id, part.facet_value, _rounded(part.value), part.n_items] for part in explained.parts]
         show_rows("The means that it is the mean of", ("id", "value of the facet", "mean", "items"), rows)
-    if isinstance(explained, ExplainedRow):
-        head = list(explained.items[0]) if explained.items else []
-        rows = [[_shown(value) for value in item.values()] for item in explained.items]
-        show_rows("The items that it was counted from", [name.replace("_", " ") for name in head], rows)
-    elif not isinstance(explained, ExplainedRun | ExplainedFigure):
+    if not isinstance(explained, ExplainedRun | ExplainedFigure):
         for item in explained.items:
             _print_item(item)
 
 
 def _print_behind(behind: Behind) -> None:
-    shown = _TELLING[behind.table]
+    shown = _TELLING.get(behind.table) or tuple(behind.rows[0] if behind.rows else ())
     rows = [[_cell(row[name]) for name in shown] for row in behind.rows]
     heads = [name.replace("_", " ") for name in shown]
     show_rows(f"Behind it, of {behind.table}: {counted(len(rows), 'row')}", tuple(heads), rows)
@@ -372,7 +365,7 @@ _TELLING = {
     "falloff_fits": ("model", "a", "b", "error", "held_out_error", "chosen"),
     "metrics": ("metric", "grading", "value", "ci_low", "ci_high", "n"),
 }
-"""What is shown of the rows behind a figure."""
+"""What is shown of the rows behind a figure; of other tables all that was picked from them."""
 
 
 def _cell(value: object) -> str:

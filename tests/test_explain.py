@@ -295,7 +295,8 @@ def test_every_figure_of_the_page_beside_the_means_can_be_explained(
     shown = [row for row in table(finished, name) if f'id="{figure_id(name, row)}"' in text]
     assert shown
     found = explain(figure_id(name, shown[-1]), "--json").json
-    assert (found["table"], found["row"]) == (name, shown[-1])
+    facts = {column: value for column, value in shown[-1].items() if not isinstance(value, list)}
+    assert (found["table"], found["row"]) == (name, facts)
 
 
 def test_every_id_of_the_page_is_one_of_a_table(finished: Path) -> None:

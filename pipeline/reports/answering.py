@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.reports.charts import Share, shares
 from pipeline.reports.figures import Figure, figure_of
-from pipeline.reports.reading import NOTHING, Row, between, count_of, counted, names_of, number_of, rows_of, text_of
+from pipeline.reports.reading import (
+    NOTHING,
+    Row,
+    between,
+    count_of,
+    counted,
+    figure_id,
+    names_of,
+    number_of,
+    rows_of,
+    text_of,
+)
 from pipeline.scoring.policies import ABSTENTION
-from pipeline.store import canonical_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +29,6 @@ POLICIES = {"fitted": "fitted threshold", "always_answer": "always answer", "alw
 SIGNALS = {"top_score": "top score", "reached": "share of the most it could reach", "gap": "gap to the second class"}
 MARKS = 10
 """Points of a curve that are marked and told."""
-_KEY = ("run_id", *ABSTENTION.key)
 
 
 class Rate(NamedTuple):
@@ -88,12 +96,6 @@ class Answers(NamedTuple):
     sets: list[Answering]
     alarms: list[Alarm]
     figure: Figure | None
-
-
-def policy_digest(row: Mapping[str, object]) -> str:
-    """Return the whole digest (SHA-256, hex) of the key of a row of ``abstention``."""
-    key = canonical_json(["abstention", *(row[column] for column in _KEY)])
-    return hashlib.sha256(key.encode("utf-8")).hexdigest()
 
 
 def answers(tables: Mapping[str, pa.Table], questions: Mapping[str, str]) -> Answers:
@@ -185,7 +187,7 @@ def _times(row: Row, rate: str, of: int) -> int:
 def _line(row: Row) -> PolicyLine:
     low, high = number_of(row, "truthfulness_low"), number_of(row, "truthfulness_high")
     return PolicyLine(
-        policy_digest(row)[:8],
+        figure_id("abstention", row),
         _group(text_of(row, "items")),
         POLICIES[text_of(row, "policy")],
         _shown(row, "truthfulness"),
@@ -213,7 +215,7 @@ def _signal(rows: Sequence[Row], decides: bool) -> SignalLine:
     first = rows[0]
     threshold = number_of(first, "threshold")
     return SignalLine(
-        policy_digest(first)[:8],
+        figure_id("abstention", first),
         SIGNALS[text_of(first, "signal")],
         decides,
         text_of(first, "threshold_reason") if threshold is None else f"{threshold:.4g}",
@@ -252,7 +254,7 @@ def _curve(
             points.append(Share(golden_set, engine, coverage, risk, tip, place in marked, working))
             if place in marked:
                 told.append(
-                    (golden_set, engine, f"{coverage:.3f}", f"{risk:.3f}", f"{whole:.3f}", policy_digest(row)[:8])
+                    (golden_set, engine, f"{coverage:.3f}", f"{risk:.3f}", f"{whole:.3f}", figure_id("abstention", row))
                 )
     return figure_of(
         "risk-coverage",

@@ -10,6 +10,7 @@ from pydantic import Field, JsonValue
 
 from pipeline.records import Record
 from pipeline.reports.answers import Answers, credits
+from pipeline.reports.behind import items_behind
 from pipeline.reports.feed import EngineRow, GoldenSetRow, StageRow, StudyRow
 from pipeline.reports.reading import (
     DRAWN_KINDS,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 TABLES = ("runs", "entries", "rankings", "items", "metrics")
 """The tables of a run that are read."""
-FIGURE_TABLES = (*FIGURES, "falloff_fits", "metrics")
+FIGURE_TABLES = (*FIGURES, "falloff_fits", "metrics", "outcomes")
 """The tables that figures beside the means stand in, and are made from."""
 ITEM_TREATMENT = "removed"
 """The treatment of mirrors under which the values of items are published."""
@@ -156,12 +157,12 @@ class Behind(Record):
 
 
 class ExplainedFigure(Record):
-    """A figure that is no mean of `metrics`: read off a curve, a point of one, a second number, known items."""
+    """A figure that is no mean of `metrics`: of a curve, a second number, known items, by judgments, of abstaining."""
 
     kind: Literal["figure"] = "figure"
     id: str = Field(description="Id of the figure.")
     table: str = Field(description="The table that it stands in.")
-    row: dict[str, JsonValue] = Field(description="Its row.")
+    row: dict[str, JsonValue] = Field(description="Its row, lists left out.")
     behind: list[Behind] = Field(description="What it is made from, of the tables that are published.")
     origin: Origin | StudyRow = Field(description="The run or the study that it belongs to.")
     reproduction: Reproduction
@@ -206,6 +207,8 @@ class Figured:
             headline = {"facet": "all", "treatment": ITEM_TREATMENT, "aggregate": "micro", "source_filter": "all"}
             kept = [each for each in means.rows if all(each[name] == value for name, value in headline.items())]
             return [means.model_copy(update={"rows": kept})]
+        if table in ("abstention", "judged_metrics") and "outcomes" in self._whole:
+            return [Behind(table="outcomes", rows=items_behind(table, row, rows_of(self._whole["outcomes"])))]
         return []
 
     def _same(self, table: str, row: Row, columns: Sequence[str], *, whole: bool = False) -> Behind:
@@ -215,6 +218,11 @@ class Figured:
         for column in columns:
             found = found.filter(pc.equal(found[column], row[column]))
         return Behind(table=table, rows=rows_of(found))
+
+
+def without_lists(row: Row) -> dict[str, JsonValue]:
+    """Return what of a row can be shown as facts."""
+    return {name: value for name, value in row.items() if not isinstance(value, list)}
 
 
 def _shown_points(falloff: pa.Table) -> pa.Table:

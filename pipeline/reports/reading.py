@@ -13,6 +13,8 @@ from pipeline.errors import MissingArtifact
 from pipeline.errors import counted as counted
 from pipeline.falloff.rows import FALLOFF, FALLOFF_SUMMARIES
 from pipeline.scoring.near import NEAR_METRICS
+from pipeline.scoring.outcomes import JUDGED_METRICS
+from pipeline.scoring.policies import ABSTENTION
 from pipeline.scoring.rows import METRICS
 from pipeline.store import canonical_json
 
@@ -85,7 +87,10 @@ def metric_digest(row: Mapping[str, object]) -> str:
     return hashlib.sha256(key.encode("utf-8")).hexdigest()
 
 
-FIGURES = {table.name: table.key for table in (FALLOFF, FALLOFF_SUMMARIES, NEAR_METRICS, KNOWN_ITEM_ROWS)}
+FIGURES = {
+    table.name: table.key
+    for table in (FALLOFF, FALLOFF_SUMMARIES, NEAR_METRICS, KNOWN_ITEM_ROWS, ABSTENTION, JUDGED_METRICS)
+}
 """Tables beside ``metrics`` whose rows have ids, and the columns that tell their rows apart."""
 DRAWN_KINDS = ("random", "entries")
 """Orders that are drawn several times: their points over all of them are those that are shown."""
@@ -97,7 +102,12 @@ def figure_id(table: str, row: Mapping[str, object]) -> str:
 
 
 def figure_digest(table: str, row: Mapping[str, object]) -> str:
-    """Return the whole digest (SHA-256, hex) of the table, the run or study, and the key of a row."""
+    """Return the whole digest (SHA-256, hex) of the table, the run or study, and the key of a row.
+
+    A row of ``judged_metrics`` has the key of one of ``metrics``, which no row there has.
+    """
+    if table == JUDGED_METRICS.name:
+        return metric_digest(row)
     owner = row.get("run_id", row.get("study_id"))
     key = canonical_json([table, owner, *(row.get(column) for column in FIGURES[table])])
     return hashlib.sha256(key.encode("utf-8")).hexdigest()

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pipeline.reports.answering import policy_digest
 from pipeline.reports.feed import read_run
 from pipeline.reports.page import Page, metric_id, render
+from pipeline.reports.reading import figure_id
 from pipeline.scoring.failures import FAILURE_CLASSES
 from pipeline.store import Store
 from pipeline.tables import RUN_TABLES
@@ -55,7 +55,7 @@ def test_each_policy_stands_there_with_both_error_rates_their_intervals_n_and_id
             rate, low, high = (row[f"{name}_{part}"] for part in ("rate", "low", "high"))
             interval = "" if rate is None else f"{low:.2f}–{high:.2f} · "
             told += f" {'–' if rate is None else format(rate, '.3f')} {interval}n {count}"
-        assert f"{told} {policy_digest(row)[:8]}" in text
+        assert f"{told} {figure_id('abstention', row)}" in text
         assert f"{row['truthfulness']:.3f}" in text
 
 
@@ -176,14 +176,14 @@ def test_the_id_of_a_policy_leads_to_its_items_from_which_the_same_value_follows
     options = ["--config", examples / "config" / "assay.toml", "--store", finished]
     worth = {"perfect": 1.0, "acceptable": 0.5, "incorrect": -1.0, "missing": 0.0}
     for row in rows_of(tables, "abstention")[::5]:
-        found = assay("explain", policy_digest(row)[:8], "--json", *options).json
+        found = assay("explain", figure_id("abstention", row), "--json", *options).json
         assert found["table"] == "abstention"
-        assert len(found["items"]) == row["n_items"]
-        values = [worth[item["answer"]] for item in found["items"] if item["answer"] != "unjudged"]
+        assert len(found["behind"][0]["rows"]) == row["n_items"]
+        values = [worth[item["answer"]] for item in found["behind"][0]["rows"] if item["answer"] != "unjudged"]
         assert sum(values) / len(values) == pytest.approx(row["truthfulness"], abs=1e-12)
-    ended: Ended = assay("explain", policy_digest(rows_of(tables, "abstention")[0])[:8], *options)
-    assert "The items that it was counted from" in ended.out
+    ended: Ended = assay("explain", figure_id("abstention", rows_of(tables, "abstention")[0]), *options)
+    assert "Behind it, of outcomes" in ended.out
     judged = next(row for row in rows_of(tables, "judged_metrics") if row["metric"] == "visible@15000")
     found = assay("explain", metric_id(judged), "--json", *options).json
-    values = [item["value"] for item in found["items"] if item["value"] is not None]
+    values = [item["value"] for item in found["behind"][0]["rows"] if item["value"] is not None]
     assert sum(values) / len(values) == pytest.approx(judged["value"], abs=1e-12)
