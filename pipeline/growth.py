@@ -13,7 +13,6 @@ from functools import cache, cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from pipeline.engines import INDEX, IndexEngine, Query
@@ -102,6 +101,7 @@ class Ground:
         self.taps = taps
         self.sets = sets
         self.statistics = statistics
+        self.deciding = workspace.settings.config.abstain_by
         self.entries = read(workspace, grouped, "entries.parquet")
         self.shown = Shown(self.entries["slug"].to_pylist(), self.entries["class_id"].to_pylist())
         self._set = {golden.name: _in_order(golden) for golden in sets}
@@ -119,7 +119,7 @@ class Ground:
         self._judged = cache(self._judge)
         self._indices = cache(self._read_indices)
         self._indexed = cache(lambda engine: IndexedTaps(self._indices(engine)))
-        self._scores = cache(self._score)
+        self._scored = cache(self._score)
 
     def _targets(self) -> frozenset[str]:
         """Return the targets: the taps that the list calls so; where it calls none so, those that hold an exemplar."""
@@ -163,7 +163,7 @@ class Ground:
         queries = self._queries(golden.name)
         if isinstance(built, Dense) or (self.statistics == "global" and isinstance(built, IndexEngine)):
             # No subset changes these scores.
-            return lambda places: ScoreCurve(self._scores(engine, golden.name)[list(places)], class_of)
+            return lambda places: self._scored(engine, golden.name).of_queries(places)
         if isinstance(built, Bm25 | Okapi):
             indexed = self._indexed(engine)
             return lambda places: WordCurve(
@@ -191,11 +191,11 @@ class Ground:
         made = [store.get(INDEX, index_inputs(catalog, built), command) for catalog in self.taps.catalogs]
         return [pa.py_buffer(store.read(each, "index.arrow")) for each in made]
 
-    def _score(self, engine: str, golden_set: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    def _score(self, engine: str, golden_set: str) -> ScoreCurve:
         built = self.workspace.settings.engines[engine]
         assert isinstance(built, IndexEngine)
         answers = built.retriever(self._indices(engine)).answer(self._queries(golden_set))
-        return ScoreCurve.of(answers, self.corpus.class_of).scores
+        return ScoreCurve.of(answers, self.corpus.class_of)
 
     def curves(self, engines: Sequence[str], golden: GoldenSet) -> Iterator[tuple[str, CurveOf | NoCurve]]:
         """Yield for each engine what makes its curve, or why it has none."""
@@ -328,7 +328,9 @@ def _measure(ground: Ground, golden: GoldenSet, plan: Plan, found: dict[Table, l
             notes.add(f"floor of {name}", "it is measured on the whole corpus alone, so no curve crosses it", engine)
         fitted = fit_curves(named, asked, curves, seed=plan.seed, floors=floors)
         found[FALLOFF].append(points(named, asked, curves, plan.seed))
-        found[FALLOFF].append(abstention_points(named, asked, ground.judged(golden), curves, plan.seed))
+        found[FALLOFF].append(
+            abstention_points(named, asked, ground.judged(golden), curves, ground.deciding, plan.seed)
+        )
         found[FALLOFF_FITS].append(fitted.fits)
         found[FALLOFF_SUMMARIES].append(fitted.summaries)
         if plan.kind == "random":

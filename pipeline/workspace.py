@@ -393,6 +393,8 @@ def falloff_inputs(
         "roles": {tap.name: tap.role for tap in corpus.taps},
         "asked": asked,
         "position": workspace.position,
+        "judge": pinned_judge(workspace),
+        "abstain_by": workspace.settings.config.abstain_by,
         "engines": ranked,
         "plan": {name: getattr(plan, name) for name in ("kind", "orders", "sizes", "seed", "statistics", "step")}
         | {"at": [*plan.at], "not_run": dict(plan.not_run)},

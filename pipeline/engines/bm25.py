@@ -134,7 +134,7 @@ class Bm25Retriever:
             kernel.add_scores(scores, chosen, *postings, weights, norms, self._options.k1)
             entries = np.flatnonzero(scores > 0)
             replaced = tuple(Replacement(word, stand_ins[word]) for word in unknown if word in stand_ins)
-            reach = sum(reach_of(idf(self._corpus.entries, terms[word].df), self._options.k1) for word in used)
+            reach = total(most_of(idf(self._corpus.entries, terms[word].df), self._options.k1) for word in used)
             yield Answer(query.query_id, entries, scores[entries], tuple(unknown), replaced, not query_words, reach)
 
     def _stand_ins(self, unknown: Iterable[str]) -> dict[str, str]:
@@ -161,6 +161,14 @@ def idf(entries: int, df: int) -> float:
     return math.log(1.0 + (entries - df + 0.5) / (df + 0.5))
 
 
-def reach_of(weight: float, k1: float) -> float:
+def most_of(weight: float, k1: float) -> float:
     """Return what a word of this IDF adds to a score at most."""
     return max(0.0, weight * (k1 + 1))
+
+
+def total(of_words: Iterable[float]) -> float:
+    """Return the sum, each added to those before it: `sum` rounds by another rule from Python 3.12 on."""
+    reach = 0.0
+    for of_word in of_words:
+        reach += of_word
+    return reach

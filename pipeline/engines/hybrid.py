@@ -66,12 +66,7 @@ class Hybrid:
             scores = self._fused([hits.get(query.query_id, []) for hits in found])
             entries = np.array(sorted(scores), np.int64)
             fused = np.array([scores[row] for row in entries.tolist()], np.float64)
-            yield Answer(query.query_id, entries, fused, reach=self._reach)
-
-    @property
-    def _reach(self) -> float:
-        """The score of a class that every engine ranks first."""
-        return len(self.options.of) / (self.options.constant + 1)
+            yield Answer(query.query_id, entries, fused, reach=reach_of(self.options.constant, len(self.options.of)))
 
     def _fused(self, rankings: list[list[_Found]]) -> dict[int, float]:
         """Return the score of each entry."""
@@ -98,3 +93,8 @@ def _found(hits: pa.Table, row_of: dict[tuple[str, bytes], int]) -> dict[str, li
     for query_id, rank, class_id, tap, path in zip(*columns, strict=True):
         found.setdefault(query_id, []).append(_Found(rank, class_id, row_of[tap, path]))
     return found
+
+
+def reach_of(constant: int, engines: int) -> float:
+    """Return the score of a class that every engine ranks first."""
+    return engines / (constant + 1)

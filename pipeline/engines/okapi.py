@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field, JsonValue
 
 from pipeline.engines import Answer, Earlier, Query, Updated
-from pipeline.engines.bm25 import reach_of
+from pipeline.engines.bm25 import most_of, total
 from pipeline.engines.lexical import IndexedTaps, WordOptions, index_inputs, index_tap, update_tap
 from pipeline.engines.text import words
 from pipeline.records import Record
@@ -111,15 +111,15 @@ class OkapiRetriever:
         postings = self._corpus.gather(list(known.values()))
         df = [term.df for term in known.values()]
         weights = floored(self._corpus.entries, df, self._options.epsilon, self._corpus.frequencies)
-        reaches = {word: reach_of(weight, self._options.k1) for word, weight in zip(known, weights, strict=True)}
-        nowhere = reach_of(idf(self._corpus.entries, 0), self._options.k1)
+        reaches = {word: most_of(weight, self._options.k1) for word, weight in zip(known, weights, strict=True)}
+        nowhere = most_of(idf(self._corpus.entries, 0), self._options.k1)
         norms = self._corpus.norms(self._options.k1, self._options.b)
         for query in asked:
             scores = np.zeros(self._corpus.entries, np.float64)
             chosen = np.array([number[word] for word in query if word in number], np.int64)
             kernel.add_scores(scores, chosen, *postings, np.array(weights, np.float64), norms, self._options.k1)
             unknown = tuple(word for word in dict.fromkeys(query) if word not in number)
-            yield scores, unknown, sum(reaches.get(word, nowhere) for word in query)
+            yield scores, unknown, total(reaches.get(word, nowhere) for word in query)
 
 
 def idf(entries: int, df: int) -> float:

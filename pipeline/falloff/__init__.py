@@ -25,7 +25,7 @@ Statistics = Literal["subset", "global"]
 MOST_RANKINGS = 1_000_000
 """Rankings that are measured at once, some 3 KB each: orders times sizes times items of a set."""
 
-CURVES = Stage("falloff", 6)
+CURVES = Stage("falloff", 7)
 """The curves of a golden set under all engines, in orders of one kind."""
 
 

@@ -1,7 +1,7 @@
 """What abstaining is worth as the catalogue grows: the figures of the table ``abstention``, at each size of a curve.
 
-Each subset is a corpus, so the threshold on the score of the first class is fitted in it anew, on the items of the
-split ``tuning`` alone; a ranking without a hit abstains by itself. Items count as they do in ``abstention``, less those
+Each subset is a corpus, so the threshold on the deciding signal is fitted in it anew, on the items of the split
+``tuning`` alone; a ranking without a hit abstains by itself. Items count as they do in ``abstention``, less those
 whose answer is not among the targets: in a small subset they would have none.
 
 What is a mean over items has the bands of every measure; where it leaves out what nobody judged, which items those are
@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pipeline.falloff.grading import ABSENT, Asked, Curves
+from pipeline.falloff.grading import ABSENT, Asked, Curves, Firsts
 from pipeline.falloff.points import (
     PERCENTILES,
     Columns,
@@ -40,8 +40,10 @@ from pipeline.falloff.points import (
 from pipeline.falloff.rows import FALLOFF
 from pipeline.golden.items import GoldenItem
 from pipeline.judgments.resolution import Grades
+from pipeline.scoring import Signal
 from pipeline.scoring.abstention import VALUES, Answer, Point, at_threshold, auroc, fit, half_wins
 from pipeline.scoring.means import GRADINGS, TREATMENT
+from pipeline.scoring.signals import NO_BOUND
 
 NO_JUDGED = "no answer is judged"
 NO_ITEM = "no item counts"
@@ -59,8 +61,8 @@ OF_ITEMS: Mapping[str, str] = {
     "false_answer_rate": NO_UNANSWERABLE,
 }
 """Measures that are means over items, and why they have no value where they have none."""
-OF_PAIRS: Mapping[str, str] = {"auroc": NO_PAIR, "auroc_gap": NO_PAIR}
-"""Measures over pairs of items: of the top score, and of its relative gap to the second."""
+OF_PAIRS: Mapping[str, Signal] = {"auroc": "top_score", "auroc_reached": "reached", "auroc_gap": "gap"}
+"""Measures over pairs of items, and the signal that each is of."""
 ABSTAINING = (*OF_ITEMS, *OF_PAIRS)
 """Names of the measures, as the columns of ``abstention`` are called."""
 
@@ -100,7 +102,9 @@ def judged(items: Sequence[GoldenItem], asked: Asked, class_ids: Sequence[str], 
     )
 
 
-def abstention_points(named: Named, asked: Asked, known: Judged, curves: Curves, seed: int = 0) -> pa.Table:
+def abstention_points(
+    named: Named, asked: Asked, known: Judged, curves: Curves, deciding: Signal = "top_score", seed: int = 0
+) -> pa.Table:
     """Return what abstaining is worth at each size, as rows of `FALLOFF`, graded by judgments.
 
     Args:
@@ -108,17 +112,19 @@ def abstention_points(named: Named, asked: Asked, known: Judged, curves: Curves,
         asked: the golden set.
         known: what is known of its items.
         curves: what was ranked.
+        deciding: the signal that the threshold is on; where the engine lacks it, every hit is an answer.
         seed: of the draws of clusters.
     """
+    lacking = _lacking(curves.firsts)
     columns = Columns(
         ["qrels"] * len(ABSTAINING),
         [TREATMENT] * len(ABSTAINING),
         ABSTAINING,
         pa.nulls(len(ABSTAINING), pa.int64()).to_pylist(),
         [int((~known.counts).sum())] * len(ABSTAINING),
-        [*OF_ITEMS.values(), *OF_PAIRS.values()],
+        [*OF_ITEMS.values(), *(NO_BOUND if signal in lacking else NO_PAIR for signal in OF_PAIRS.values())],
     )
-    values, pairs = _measured(known, curves)
+    values, pairs = _measured(known, curves, deciding)
     parts = [
         point_rows(
             named, curves, part, columns, _estimates(asked, known, values, pairs, part, seed), len(known.counts), seed
@@ -135,34 +141,55 @@ class _Pairs(NamedTuple):
     """Of each order at each size, (O, S)."""
     signals: NDArray[np.float64]
     """The signal, (O, S, Q); minus infinity where there is no hit."""
+    lacking: bool
+    """Whether there are hits without it, so that there is no value."""
 
 
-def _measured(known: Judged, curves: Curves) -> tuple[NDArray[np.float64], list[_Pairs]]:
+def _signals(firsts: Firsts) -> dict[Signal, NDArray[np.float64]]:
+    """Return each signal, (O, S, Q); NaN where there is no hit, or no bound."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        gap = np.where(np.isnan(firsts.seconds), 1.0, (firsts.scores - firsts.seconds) / firsts.scores)
+        gap = np.where(np.isnan(firsts.scores), np.nan, gap)
+        return {"top_score": firsts.scores, "reached": firsts.scores / firsts.reach, "gap": gap}
+
+
+def _lacking(firsts: Firsts) -> set[Signal]:
+    """Return the signals that have no value though there is a hit."""
+    return {signal for signal, of in _signals(firsts).items() if (np.isnan(of) & ~np.isnan(firsts.scores)).any()}
+
+
+def _measured(known: Judged, curves: Curves, deciding: Signal) -> tuple[NDArray[np.float64], list[_Pairs]]:
     """Return the value of each item in each subset, (O, S, Q, C), and what is over pairs."""
-    classes, top, second = curves.firsts
-    with np.errstate(invalid="ignore"):
-        gap = np.where(np.isnan(second), np.where(np.isnan(top), np.nan, 1.0), (top - second) / top)
-    at = np.arange(classes.shape[2])
-    grades = np.where(classes < 0, -1, known.grades[at, np.maximum(classes, 0)] if known.grades.size else -1)
+    firsts, signals, lacking = curves.firsts, _signals(curves.firsts), _lacking(curves.firsts)
+    at = np.arange(firsts.classes.shape[2])
+    grades = np.where(
+        firsts.classes < 0, -1, known.grades[at, np.maximum(firsts.classes, 0)] if known.grades.size else -1
+    )
     counting = np.flatnonzero(known.counts).tolist()
     tuning = [place for place in counting if known.tuning[place]]
     answerable = known.answerable.tolist()
-    values = np.full((*classes.shape, len(OF_ITEMS)), np.nan)
-    pairs = [np.full(classes.shape[:2], np.nan) for _ in OF_PAIRS]
-    for cell in np.ndindex(*classes.shape[:2]):
-        by_signal = [
-            {
-                place: Point(None if math.isnan(of[place]) else of[place], answerable[place], _grade(grade[place]))
+    values = np.full((*firsts.classes.shape, len(OF_ITEMS)), np.nan)
+    pairs = {signal: np.full(firsts.classes.shape[:2], np.nan) for signal in OF_PAIRS.values()}
+    shown: Signal = "top_score" if deciding in lacking else deciding
+    for cell in np.ndindex(*firsts.classes.shape[:2]):
+        grade = grades[cell].tolist()
+        by_signal = {
+            signal: {
+                place: Point(
+                    None if math.isnan(value[place]) else value[place], answerable[place], _grade(grade[place])
+                )
                 for place in counting
             }
-            for of, grade in ((signal[cell].tolist(), grades[cell].tolist()) for signal in (top, gap))
-        ]
-        values[cell][counting] = [*_of_items(by_signal[0], tuning)]
-        for found, points in zip(pairs, by_signal, strict=True):
-            area = auroc(points.values())
+            for signal, value in ((signal, of[cell].tolist()) for signal, of in signals.items())
+        }
+        values[cell][counting] = [*_of_items(by_signal[shown], [] if deciding in lacking else tuning)]
+        for signal, found in pairs.items():
+            area = None if signal in lacking else auroc(by_signal[signal].values())
             found[cell] = math.nan if area is None else area
-    signals = [np.where(np.isnan(signal), -np.inf, signal) for signal in (top, gap)]
-    return values, [_Pairs(*of) for of in zip(pairs, signals, strict=True)]
+    return values, [
+        _Pairs(found, np.where(np.isnan(signals[signal]), -np.inf, signals[signal]), signal in lacking)
+        for signal, found in pairs.items()
+    ]
 
 
 def _grade(grade: int) -> int | None:
@@ -240,7 +267,7 @@ def _of_pairs(asked: Asked, known: Judged, pairs: _Pairs, part: Part, seed: int)
     orders, steps = of_orders.shape
     high, low = (np.flatnonzero(known.counts & which) for which in (known.answerable, ~known.answerable))
     number = cluster_numbers(asked.clusters)
-    clusters = min(np.unique(number[which]).size for which in (high, low))
+    clusters = 0 if pairs.lacking else min(np.unique(number[which]).size for which in (high, low))
     nothing = np.full((steps, 1), np.nan)
     queries = np.full((2, steps, 1), np.nan)
     won = [

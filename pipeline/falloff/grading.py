@@ -76,6 +76,8 @@ class Firsts(NamedTuple):
     """Its score; NaN where there is no hit."""
     seconds: NDArray[np.float64]
     """Score of the second class; NaN where there is none."""
+    reach: NDArray[np.float64]
+    """The most that the item could reach; NaN where the engine states no bound."""
 
 
 class Curves(NamedTuple):
@@ -146,7 +148,7 @@ def measure(asked: Asked, curve: Curve, subsets: Sequence[Subsets]) -> Curves:
         raise ValueError("orders of one kind, one or more, are measured at the same nominal sizes")
     ranked = [curve.rank(of) for of in subsets]
     measured = [measure_rankings(asked, rankings, of) for rankings, of in zip(ranked, subsets, strict=True)]
-    classes, scores, seconds = zip(*(_firsts(asked, rankings) for rankings in ranked), strict=True)
+    firsts = [_firsts(asked, rankings) for rankings in ranked]
     return Curves(
         tuple(of.order for of in subsets),
         subsets[0].nominal,
@@ -155,7 +157,12 @@ def measure(asked: Asked, curve: Curve, subsets: Sequence[Subsets]) -> Curves:
         np.stack([of.taps for of in subsets]),
         np.stack([values for values, _ in measured]),
         np.stack([first_ranks for _, first_ranks in measured]),
-        Firsts(np.stack(classes), np.stack(scores), np.stack(seconds)),
+        Firsts(
+            np.stack([of.classes for of in firsts]),
+            np.stack([of.scores for of in firsts]),
+            np.stack([of.seconds for of in firsts]),
+            np.stack([of.reach for of in firsts]),
+        ),
     )
 
 
@@ -163,14 +170,19 @@ def _firsts(asked: Asked, rankings: Rankings) -> Firsts:
     """Return what stands first in each subset for each item, (S, Q)."""
     cells = rankings.at.size - 1
     shape = (cells // max(rankings.queries, 1), rankings.queries)
-    found = Firsts(np.full(cells, -1, np.int64), np.full(cells, np.nan), np.full(cells, np.nan))
+    found = Firsts(np.full(cells, -1, np.int64), np.full(cells, np.nan), np.full(cells, np.nan), rankings.reach)
     for rank, scores in ((1, found.scores), (2, found.seconds)):
         hits = np.flatnonzero(rankings.ranks == rank)
         cell = np.searchsorted(rankings.at, hits, side="right") - 1
         scores[cell] = rankings.scores[hits]
         if rank == 1:
             found.classes[cell] = asked.class_of[rankings.rows[hits]]
-    return Firsts(found.classes.reshape(shape), found.scores.reshape(shape), found.seconds.reshape(shape))
+    return Firsts(
+        found.classes.reshape(shape),
+        found.scores.reshape(shape),
+        found.seconds.reshape(shape),
+        found.reach.reshape(shape),
+    )
 
 
 def measure_rankings(

@@ -8,6 +8,7 @@ index is never touched. Where the scores depend on nothing but entry and query, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -19,11 +20,15 @@ from numpy.typing import NDArray
 from pipeline.engines import Answer, Query, okapi
 from pipeline.engines import bm25 as plain
 from pipeline.engines.bm25 import SHORTEST_PREFIX, Bm25
+from pipeline.engines.hybrid import reach_of as fused_reach
 from pipeline.engines.lexical import Asked, IndexedTaps, Term, find
 from pipeline.engines.okapi import Okapi, OkapiOptions
 from pipeline.engines.text import words
 from pipeline.falloff import kernel
 from pipeline.falloff.orders import Subsets
+
+NOWHERE = -(1 << 40)
+"""From here down words have numbers that no entry of the corpus holds, and nothing stands in for."""
 
 
 class Cell(NamedTuple):
@@ -46,6 +51,8 @@ class Rankings(NamedTuple):
     scores: NDArray[np.float64]
     ranks: NDArray[np.int32]
     """Ranks among classes, from 1; 0 for a later mirror."""
+    reach: NDArray[np.float64]
+    """The most that each query could reach in each cell; NaN where the engine states no bound."""
 
     def cell(self, step: int, query: int) -> Cell:
         """Return one ranking; steps and queries count from 0."""
@@ -67,6 +74,8 @@ class _Asked(NamedTuple):
 
     terms: tuple[int, ...]
     """Number of each word, in order; -1 - n for word n of those that another may stand in for."""
+    words: tuple[int, ...]
+    """The same, and a number of its own, `NOWHERE` or lower, for each word that is not looked up."""
 
 
 class _Replaceable(NamedTuple):
@@ -120,7 +129,13 @@ class WordCurve:
             _Replaceable(number.get(word, -1), tuple(number[other] for other in longer[word])) for word in absent
         ]
         place = {word: -1 - n for n, word in enumerate(absent)} | {w: n for w, n in number.items() if w not in longer}
-        self._asked = [_Asked(tuple(place[word] for word in self._distinct(query) if word in place)) for query in asked]
+        self._asked = [
+            _Asked(
+                tuple(place[word] for word in self._distinct(query) if word in place),
+                tuple(place.get(word, NOWHERE - at) for at, word in enumerate(self._distinct(query))),
+            )
+            for query in asked
+        ]
         self._vocabulary = _numbered(corpus) if self._okapi else []
 
     def rank(self, subsets: Subsets) -> Rankings:
@@ -138,11 +153,12 @@ class WordCurve:
         averages[averages == 0] = 1.0  # no word, so no posting will ask for it
         chosen, chosen_at = self._chosen(df)
         k1, b = self._options.k1, self._options.b
+        idf = self._idf(subsets, df)
         found = kernel.rank_words(
-            starts, at_place, counts, df, self._idf(subsets, df), chosen, chosen_at, lengths, averages, k1, b, row_at,
-            place_of, sizes, self._class_of,
+            starts, at_place, counts, df, idf, chosen, chosen_at, lengths, averages, k1, b, row_at, place_of, sizes,
+            self._class_of,
         )  # fmt: skip
-        return Rankings(len(self._asked), *found)
+        return Rankings(len(self._asked), *found, self._reach(subsets, df, idf))
 
     def _distinct(self, query: Sequence[str]) -> Sequence[str]:
         return query if self._okapi else list(dict.fromkeys(query))
@@ -170,6 +186,41 @@ class WordCurve:
                 chosen_at.append(len(chosen))
         return np.array(chosen, np.int64), np.array(chosen_at, np.int64)
 
+    def _reach(self, subsets: Subsets, df: NDArray[np.int64], idf: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the most that each query can reach in each subset, added up word by word as on a rebuilt index."""
+        k1 = self._options.k1
+        nowhere = [plain.most_of(self._nowhere(size), k1) for size in subsets.entries.tolist()]
+        most = np.maximum(0.0, idf * (k1 + 1))
+        if self._okapi is not None:
+            most = np.where(df > 0, most, np.array(nowhere)[:, None])
+        most = np.column_stack([most, nowhere])  # the last column is for words that are nowhere
+        fixed = [place for place, asked in enumerate(self._asked) if self._is_fixed(asked)]
+        reach = np.zeros((df.shape[0], len(self._asked)))
+        for column in range(max((len(self._asked[place].words) for place in fixed), default=0)):
+            longer = [place for place in fixed if column < len(self._asked[place].words)]
+            of_words = [self._asked[place].words[column] for place in longer]
+            reach[:, longer] += most[:, [-1 if word <= NOWHERE else word for word in of_words]]
+        for place in set(range(len(self._asked))) - set(fixed):
+            for step, of_step in enumerate(df):
+                used = dict.fromkeys(self._used(word, of_step) for word in self._asked[place].words)
+                reach[step, place] = plain.total(most[step, -1 if word < 0 else word] for word in used)
+        reach[reach <= 0] = np.nan
+        return reach.ravel()
+
+    def _nowhere(self, entries: int) -> float:
+        """Return the IDF of a word that no entry of a subset holds."""
+        return okapi.idf(entries, 0) if self._okapi is not None else plain.idf(entries, 0)
+
+    def _used(self, word: int, df: NDArray[np.int64]) -> int:
+        """Return what is looked up for a word: one that no entry holds is told from all others of its kind."""
+        if word <= NOWHERE or word >= 0:
+            return word
+        found = _stand_in(self._replaceable[-1 - word], df)
+        return found if found >= 0 else word
+
+    def _is_fixed(self, asked: _Asked) -> bool:
+        return all(word >= 0 or word <= NOWHERE for word in asked.words)
+
     def _idf(self, subsets: Subsets, df: NDArray[np.int64]) -> NDArray[np.float64]:
         sizes = subsets.entries.tolist()
         if self._okapi is None:
@@ -193,26 +244,37 @@ class WordCurve:
 class ScoreCurve:
     """An engine whose scores depend on nothing but entry and query, such as ``dense``."""
 
-    def __init__(self, scores: NDArray[np.float64], class_of: NDArray[np.int64]) -> None:
-        """Take the scores by query and entry, in corpus order; those of 0 and below are no hits."""
+    def __init__(
+        self, scores: NDArray[np.float64], class_of: NDArray[np.int64], reach: NDArray[np.float64] | None = None
+    ) -> None:
+        """Take the scores by query and entry, in corpus order; those of 0 and below are no hits.
+
+        ``reach`` is the most that each query could reach; NaN, or without it, no bound is known.
+        """
         self.scores = np.ascontiguousarray(scores, np.float64)
+        self.reach = np.full(len(self.scores), np.nan) if reach is None else reach
         self._class_of = np.ascontiguousarray(class_of, np.int64)
 
     @classmethod
     def of(cls, answers: Iterable[Answer], class_of: NDArray[np.int64]) -> ScoreCurve:
         """Take what such an engine answers on the whole corpus, one answer a query."""
-        rows = []
+        rows, reach = [], []
         for answer in answers:
             scores = np.zeros(class_of.size)
             scores[answer.entries] = answer.scores
             rows.append(scores)
-        return cls(np.array(rows).reshape(len(rows), class_of.size), class_of)
+            reach.append(math.nan if answer.reach is None or answer.reach <= 0 else answer.reach)
+        return cls(np.array(rows).reshape(len(rows), class_of.size), class_of, np.array(reach, np.float64))
+
+    def of_queries(self, places: Sequence[int]) -> ScoreCurve:
+        """Return the curve of some of the queries."""
+        return ScoreCurve(self.scores[list(places)], self._class_of, self.reach[list(places)])
 
     def rank(self, subsets: Subsets) -> Rankings:
         """Rank every query in every subset."""
         _same_entries(subsets, self._class_of)
         found = kernel.rank_scores(self.scores, np.ascontiguousarray(subsets.step_of), subsets.steps, self._class_of)
-        return Rankings(self.scores.shape[0], *found)
+        return Rankings(self.scores.shape[0], *found, np.tile(self.reach, subsets.steps))
 
 
 class FusedCurve:
@@ -238,7 +300,8 @@ def fuse(first: Rankings, second: Rankings, constant: int, class_of: NDArray[np.
     if (first.queries, first.at.size) != (second.queries, second.at.size):
         raise ValueError("rankings of the same questions in the same subsets are fused")
     one, two = ((of.at, of.rows, of.ranks) for of in (first, second))
-    return Rankings(first.queries, *kernel.fuse(*one, *two, constant, np.ascontiguousarray(class_of, np.int64)))
+    found = kernel.fuse(*one, *two, constant, np.ascontiguousarray(class_of, np.int64))
+    return Rankings(first.queries, *found, np.full(first.at.size - 1, fused_reach(constant, 2)))
 
 
 def _same_entries(subsets: Subsets, class_of: NDArray[np.int64]) -> None:

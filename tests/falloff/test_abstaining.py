@@ -13,20 +13,23 @@ import pytest
 from pipeline import stages
 from pipeline.config import Overrides, load
 from pipeline.engines.bm25 import Bm25, Bm25Options
+from pipeline.engines.okapi import Okapi, OkapiOptions
 from pipeline.engines.ranking import rank_answers
-from pipeline.falloff.abstaining import ABSTAINING, Judged, abstention_points, judged
+from pipeline.falloff.abstaining import ABSTAINING, OF_PAIRS, Judged, abstention_points, judged
 from pipeline.falloff.grading import ABSENT, Asked, Curves, Firsts, measure
 from pipeline.falloff.orders import Order, Subsets, random_orders, sizes_by_factor, subsets
 from pipeline.falloff.points import Named, cluster_draws
 from pipeline.falloff.rows import FalloffPoint
 from pipeline.judgments.resolution import Grades
 from pipeline.reports.feed import Night, published_runs, read_run
+from pipeline.scoring import Signal
 from pipeline.scoring.abstention import Point, at_threshold, auroc, fit
+from pipeline.scoring.signals import SIGNALS, signals_of
 from pipeline.workspace import Workspace, judged_grades
 from tests.falloff.stored import Stored, stored
 
 NAMED = Named("set", "digest", "bm25")
-BM25 = Bm25(Bm25Options())
+BM25, OKAPI = Bm25(Bm25Options()), Okapi(OkapiOptions())
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +40,10 @@ def embedded(examples: Path, finished: Path) -> tuple[Stored, Grades]:
     return of, judged_grades(workspace, stages.place(workspace).corpus, of.resolved, of.entries)["all"]
 
 
-def rows(known: Judged, asked: Asked, curves: Curves, seed: int | None) -> dict[tuple[str, int], FalloffPoint]:
-    table = abstention_points(NAMED, asked, known, curves)
+def rows(
+    known: Judged, asked: Asked, curves: Curves, seed: int | None, deciding: Signal = "top_score"
+) -> dict[tuple[str, int], FalloffPoint]:
+    table = abstention_points(NAMED, asked, known, curves, deciding)
     found = [FalloffPoint(**row) for row in table.to_pylist()]
     return {(row.metric, row.step): row for row in found if row.seed == seed}
 
@@ -60,38 +65,46 @@ def test_the_end_of_the_curve_is_what_the_night_says_of_the_whole_corpus(example
     assert {metric for _, metric in ends} == {*ABSTAINING}
     for (engine, metric), row in ends.items():
         policy = "always_answer" if metric == "truthfulness_always_answer" else "fitted"
-        signal, column = ("gap", "auroc") if metric == "auroc_gap" else ("top_score", metric)
+        signal, column = (OF_PAIRS[metric], "auroc") if metric in OF_PAIRS else ("top_score", metric)
         column = "truthfulness" if policy == "always_answer" else column
         assert row["value"] == pytest.approx(nightly[engine, signal, policy][column], abs=1e-12), metric
         assert row["order_low"] == row["order_high"] == row["value"]
         assert (row["k"], row["n_items"], row["n_absent"]) == (None, 93, 0)
 
 
-def test_every_point_is_what_a_rebuilt_index_would_answer(embedded: tuple[Stored, Grades]) -> None:
+@pytest.mark.parametrize("deciding", SIGNALS)
+@pytest.mark.parametrize("engine", [BM25, OKAPI], ids=["bm25", "bm25-okapi"])
+def test_every_point_is_what_a_rebuilt_index_would_answer(
+    embedded: tuple[Stored, Grades], engine: Bm25 | Okapi, deciding: Signal
+) -> None:
     of, grades = embedded
     nominal = sizes_by_factor(of.corpus, 5).nominal
     items = [one.item for one in of.resolved.items]
     known = judged(items, of.asked, of.shown.class_ids, grades)
     of_orders = [subsets(of.corpus, order, nominal) for order in random_orders(of.corpus, 3).drawn]
-    curves = measure(of.asked, of.curve(BM25), of_orders)
+    curves = measure(of.asked, of.curve(engine), of_orders)
     for order in of_orders:
-        found = rows(known, of.asked, curves, order.order.seed)
+        found = rows(known, of.asked, curves, order.order.seed, deciding)
         for step in random.Random(order.order.seed).sample(range(len(nominal)), 2):
-            for name, value in rebuilt(of, grades, order, step).items():
+            for name, value in rebuilt(of, engine, grades, order, step, deciding).items():
                 assert found[name, step + 1].value == pytest.approx(value, abs=1e-12), name
 
 
-def rebuilt(of: Stored, grades: Grades, subset: Subsets, step: int) -> dict[str, float | None]:
+def rebuilt(
+    of: Stored, engine: Bm25 | Okapi, grades: Grades, subset: Subsets, step: int, deciding: Signal
+) -> dict[str, float | None]:
     kept = np.flatnonzero(subset.step_of <= step)
     entries = of.entries.take(kept)
     present = {*entries["tap"].to_pylist()}
     indices = [index for tap, index in zip(of.corpus.taps, of.indices, strict=True) if tap in present]
-    answers = BM25.retriever(indices).answer(of.queries)
+    answers = [*engine.retriever(indices).answer(of.queries)]
+    reach = {answer.query_id: answer.reach for answer in answers}
     hits: dict[str, list[dict[str, object]]] = {}
     for hit in rank_answers(answers, entries).hits.to_pylist():
         if hit["rank"] is not None:
             hits.setdefault(hit["query_id"], []).append(hit)
-    by_top, by_gap, tuning = [], [], []
+    points: dict[Signal, list[Point]] = {signal: [] for signal in SIGNALS}
+    tuning = []
     for one, why in zip(of.resolved.items, of.asked.reasons[0], strict=True):
         if why == ABSENT:
             continue
@@ -99,23 +112,22 @@ def rebuilt(of: Stored, grades: Grades, subset: Subsets, step: int) -> dict[str,
         scores = [float(str(hit["score"])) for hit in ranking]
         judged_as = grades.get(one.item.query_id, {}).get(str(ranking[0]["class_id"])) if ranking else None
         grade = judged_as.grade if judged_as else None
-        gap = None if not scores else 1.0 if len(scores) == 1 else (scores[0] - scores[1]) / scores[0]
-        by_top.append(Point(scores[0] if scores else None, one.item.answerable, grade))
-        by_gap.append(Point(gap, one.item.answerable, grade))
+        signals = signals_of(scores, reach[one.item.query_id])
+        for signal, of_signal in points.items():
+            of_signal.append(Point(signals.of(signal), one.item.answerable, grade))
         tuning.append(one.item.split == "tuning")
-    threshold = fit([point for point, fits in zip(by_top, tuning, strict=True) if fits])
-    policy = at_threshold(by_top, -math.inf if threshold is None else threshold)
+    threshold = fit([point for point, fits in zip(points[deciding], tuning, strict=True) if fits])
+    policy = at_threshold(points[deciding], -math.inf if threshold is None else threshold)
     return {
         "truthfulness": policy.truthfulness.value,
         "truthfulness_low": policy.truthfulness.low,
         "truthfulness_high": policy.truthfulness.high,
         "truthfulness_abstain_credit": policy.credit,
-        "truthfulness_always_answer": at_threshold(by_top, -math.inf).truthfulness.value,
+        "truthfulness_always_answer": at_threshold(points[deciding], -math.inf).truthfulness.value,
         "coverage": policy.coverage,
         "false_abstention_rate": policy.false_abstention_rate,
         "false_answer_rate": policy.false_answer_rate,
-        "auroc": auroc(by_top),
-        "auroc_gap": auroc(by_gap),
+        **{metric: auroc(points[signal]) for metric, signal in OF_PAIRS.items()},
     }
 
 
@@ -137,7 +149,7 @@ def made(
     )
     top = np.array(scores)[:, None, :]
     sizes = np.full((orders, 1), 10)
-    firsts = Firsts(np.where(np.isnan(top), -1, 0), top, np.full(top.shape, np.nan))
+    firsts = Firsts(np.where(np.isnan(top), -1, 0), top, np.full(top.shape, np.nan), np.full(top.shape, 4.0))
     drawn = tuple(Order("random", seed, np.zeros(0, np.int64)) for seed in range(orders))
     curves = Curves(
         drawn, np.array([10]), sizes, sizes, sizes, np.zeros((orders, 1, items, 0, 0, 0)), np.zeros(0, np.int32), firsts

@@ -128,7 +128,7 @@ def assert_measures_of_grades(seed: int) -> None:
         np.arange(size),
     )
     ranks = np.minimum(np.arange(1, size + 1), 100).astype(np.int32)
-    rankings = Rankings(1, np.array([0, size]), np.arange(size, dtype=np.int32), np.ones(size), ranks)
+    rankings = Rankings(1, np.array([0, size]), np.arange(size, dtype=np.int32), np.ones(size), ranks, np.ones(1))
     order = orders.Order("random", 0, np.zeros(size, np.int64))
     one = np.array([size])
     values, _ = measure_rankings(asked, rankings, orders.Subsets(order, one, np.zeros(size, np.int32), one, one, one))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 
@@ -57,6 +58,9 @@ def test_every_subset_is_ranked_as_by_an_index_rebuilt_for_it(
             rows = np.flatnonzero(subsets.step_of <= step).tolist()
             for query, ranking in enumerate(rebuilt(small, engine, rows, queries)):
                 same(rankings.cell(step, query), ranking)
+            answers = engine.retriever(small.indexes(engine, rows)).answer(queries)
+            reach = [answer.reach or math.nan for answer in answers]
+            np.testing.assert_array_equal(rankings.reach.reshape(subsets.steps, -1)[step], reach)
 
 
 @settings(deadline=None, max_examples=8)
@@ -95,6 +99,7 @@ def test_a_fused_curve_is_what_the_engine_hybrid_makes_of_both(small: Small, que
             answers = hybrid.answer(Lent(queries, frozenset(), entries, hits))
             for query, answer in enumerate(answers):
                 same(rankings.cell(step, query), ranked(answer, corpus.class_of[rows], rows))
+                assert rankings.reach[step * len(queries) + query] == answer.reach
 
 
 def crowded(seed: int) -> Small:

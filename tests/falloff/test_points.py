@@ -60,7 +60,7 @@ def curves(
         same // 100,
         np.broadcast_to(values[..., None, None, None], shape).copy(),
         np.zeros(shape[:-1], np.int32),
-        Firsts(*np.full((3, *shape[:3]), np.nan)),
+        Firsts(*np.full((4, *shape[:3]), np.nan)),
     )  # fmt: skip
 
 
