@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from typing import Any
 
 from pipeline.feedback.queue import Failure, queue
@@ -59,7 +58,7 @@ def feedback_of(
     failures = failures_of(workspace, corpus, grouped, sets, run_id)
     if not workspace.position:
         return feedback_rows(failures, ())
-    from pipeline.ledger.ledger import open_ledger
+    from pipeline.ledger.ledger import existing_ledger
 
-    with closing(open_ledger(workspace.settings.ledger_url)) as ledger:
-        return feedback_rows(failures, queue(ledger, workspace.position))
+    with existing_ledger(workspace.settings.ledger_url) as ledger:
+        return feedback_rows(failures, () if ledger is None else queue(ledger, workspace.position))

@@ -127,11 +127,12 @@ def exported_judgments(workspace: Workspace, form: Literal["jsonl", "trec"]) -> 
     from pipeline.golden.resolve import resolve_known
     from pipeline.judgments.files import as_jsonl, as_trec
     from pipeline.judgments.qrels import SOURCES, read_qrels
+    from pipeline.ledger.ledger import existing_ledger
 
     if form == "jsonl":
-        with opened_ledger(workspace) as ledger:
+        with existing_ledger(workspace.settings.ledger_url) as ledger:
             as_of = workspace.settings.config.as_of
-            return list(as_jsonl(read_qrels(ledger, None if as_of < 0 else as_of)))
+            return [] if ledger is None else list(as_jsonl(read_qrels(ledger, None if as_of < 0 else as_of)))
     corpus = find_corpus(workspace)
     entries = read(workspace, find_classes(workspace, corpus), "entries.parquet")
     sets = [resolve_known(golden, entries) for golden in workspace.golden_sets()]

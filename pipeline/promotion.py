@@ -97,9 +97,11 @@ def _write(
 
 def listed(workspace: Workspace, state: State | None = None) -> list[Entered]:
     """Return the queue as of the position that is asked for, or what of it is in a state."""
+    from pipeline.ledger.ledger import existing_ledger
+
     as_of = workspace.settings.config.as_of
-    with opened_ledger(workspace) as ledger:
-        known = queue(ledger, None if as_of < 0 else as_of)
+    with existing_ledger(workspace.settings.ledger_url) as ledger:
+        known = [] if ledger is None else queue(ledger, None if as_of < 0 else as_of)
     return [entered for entered in known if state in (None, entered.state)]
 
 

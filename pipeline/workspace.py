@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -579,10 +578,10 @@ def resolved_judgments(
     targets = Targets(entries, {tap.name: str(tap.pin) for tap in corpus.taps})
     qrels = [qrel for resolved in sets for qrel in unwritten(provenance_of(resolved, targets))]
     if workspace.position:
-        from pipeline.ledger.ledger import open_ledger
+        from pipeline.ledger.ledger import existing_ledger
 
-        with closing(open_ledger(workspace.settings.ledger_url)) as ledger:
-            said = read_qrels(ledger, workspace.position)
+        with existing_ledger(workspace.settings.ledger_url) as ledger:
+            said = [] if ledger is None else read_qrels(ledger, workspace.position)
         qrels += [qrel for qrel in said if qrel.source != "provenance"]
     return lambda sources: resolve_qrels(qrels, targets.classes_of, workspace.settings.judge, sources)
 

@@ -80,11 +80,11 @@ def results_position(url: str, as_of: int | None = None) -> int:
         return 0
     file = sqlite_file(url)
     if file is None:
-        from pipeline.ledger.ledger import open_ledger
+        from pipeline.ledger.ledger import existing_ledger
 
-        with closing(open_ledger(url)) as ledger:
-            last = ledger.position()
-            found = ledger.results_position(as_of)
+        with existing_ledger(url) as ledger:
+            last = 0 if ledger is None else ledger.position()
+            found = 0 if ledger is None else ledger.results_position(as_of)
     else:
         upto = "" if as_of is None else f" WHERE position <= {int(as_of)}"
         but = " AND " if upto else " WHERE "
@@ -127,10 +127,12 @@ def kept_rows(url: str, as_of: int) -> Kept:
         return Kept()
     file = sqlite_file(url)
     if file is None:
-        from pipeline.ledger.ledger import open_ledger
+        from pipeline.ledger.ledger import existing_ledger
         from pipeline.ledger.tables import TABLES
 
-        with closing(open_ledger(url)) as ledger:
+        with existing_ledger(url) as ledger:
+            if ledger is None:
+                return Kept()
             return Kept(**{name: ledger.rows(TABLES[name], as_of) for name in _KEPT_JSON})
     with _reading(file) as connection:
         if connection is None:
@@ -154,11 +156,11 @@ def has_commit(url: str, what: str) -> bool:
     """
     file = sqlite_file(url)
     if file is None:
-        from pipeline.ledger.ledger import open_ledger
+        from pipeline.ledger.ledger import existing_ledger
         from pipeline.ledger.tables import COMMITS
 
-        with closing(open_ledger(url)) as ledger:
-            return bool(ledger.rows(COMMITS, what=what))
+        with existing_ledger(url) as ledger:
+            return ledger is not None and bool(ledger.rows(COMMITS, what=what))
     with _reading(file) as connection:
         if connection is None:
             return False

@@ -160,11 +160,7 @@ def open_ledger(url: str) -> Ledger:
         BadInput: the URL is wrong, or the ledger is of a later release.
         Outage: the database is out of reach.
     """
-    try:
-        parsed = sa.make_url(url)
-    except sa.exc.ArgumentError:
-        raise BadInput([Fault("ledger", "is no URL of a database", "see docs/ledger.md")]) from None
-    shown = parsed.render_as_string(hide_password=True)
+    parsed, shown = _parsed(url)
     with _told(shown):
         file = sqlite_file(url)
         if file is not None:
@@ -176,6 +172,42 @@ def open_ledger(url: str) -> Ledger:
         finally:
             owner.dispose()
         return Ledger(_engine(parsed, role=APPLICATION), shown)
+
+
+@contextmanager
+def existing_ledger(url: str) -> Iterator[Ledger | None]:
+    """Open the ledger at ``url`` to read it as it is; None where there is none yet. Nothing is made or migrated.
+
+    Raises:
+        BadInput: the URL is wrong, or what is there is no ledger, is damaged or of a later release.
+        Outage: the database is out of reach.
+    """
+    parsed, shown = _parsed(url)
+    file = sqlite_file(url)
+    if file is not None and not file.exists():
+        yield None
+        return
+    with _told(shown):
+        owner = _engine(parsed)
+        try:
+            version = _version(owner, shown)
+        finally:
+            owner.dispose()
+        ledger = None if version is None else Ledger(_engine(parsed, role=APPLICATION), shown)
+    try:
+        yield ledger
+    finally:
+        if ledger is not None:
+            ledger.close()
+
+
+def _parsed(url: str) -> tuple[sa.URL, str]:
+    """Return a URL, and how it is shown."""
+    try:
+        parsed = sa.make_url(url)
+    except sa.exc.ArgumentError:
+        raise BadInput([Fault("ledger", "is no URL of a database", "see docs/ledger.md")]) from None
+    return parsed, parsed.render_as_string(hide_password=True)
 
 
 def milliseconds(at: datetime) -> str:

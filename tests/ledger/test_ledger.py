@@ -19,7 +19,7 @@ from alembic.script import ScriptDirectory
 from pipeline.errors import BadInput, Outage
 from pipeline.ledger import VERSION, VERSION_TABLE, Kept, has_commit, kept_rows, results_position, url_of
 from pipeline.ledger import ledger as ledger_module
-from pipeline.ledger.ledger import Ledger, open_ledger
+from pipeline.ledger.ledger import Ledger, existing_ledger, open_ledger
 from pipeline.ledger.tables import COMMITS, CONCEPTS, FEEDBACK, METADATA, TABLES
 
 AT = datetime(2026, 7, 1, 12, 0, 0, 123456, tzinfo=UTC)
@@ -364,10 +364,24 @@ def test_a_ledger_of_the_first_version_is_read_as_it_is_and_migrated_by_who_adds
         connection.execute(COMMITS.insert(), {"position": 1, "id": "old", "created_at": "then", "what": "night"})
         connection.execute(CONCEPTS.insert(), {"position": 1, "concept_id": "a", "version": 1, "concept": {}})
     assert (results_position(ledger_url), has_commit(ledger_url, "night")) == (1, True)
+    with existing_ledger(ledger_url) as as_it_is:
+        assert as_it_is is not None
+        assert names(as_it_is) == ["a"]
+    with made.connect() as connection:
+        assert connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").scalar() == "0001"
     opened = open_ledger(ledger_url)
     assert add(opened, "b") == 2
     assert names(opened) == ["a", "b"]
     opened.close()
+
+
+def test_nothing_is_made_by_whoever_only_reads(ledger_url: str, tmp_path: Path) -> None:
+    assert (results_position(ledger_url), kept_rows(ledger_url, 1), has_commit(ledger_url, "x")) == (0, Kept(), False)
+    with existing_ledger(ledger_url) as ledger:
+        assert ledger is None
+    if ledger_url.startswith("postgresql"):
+        assert sa.inspect(owner(ledger_url)).get_table_names() == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_position_that_the_ledger_does_not_have_yet_is_bad_input(ledger: Ledger, ledger_url: str) -> None:
