@@ -655,8 +655,9 @@ def read(workspace: Workspace, made: Artifact, file: str, columns: Sequence[str]
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    data = pa.py_buffer(workspace.store.read(made, file))
-    return pq.read_table(pa.BufferReader(data), columns=None if columns is None else list(columns))
+    data = pa.BufferReader(workspace.store.read(made, file))
+    # Without threads: one that lets go of Python's memory while the interpreter ends takes the process down with it.
+    return pq.ParquetFile(data).read(None if columns is None else list(columns), use_threads=False)
 
 
 def bodies_in(workspace: Workspace, catalogs: Iterable[Artifact]) -> dict[tuple[str, bytes], list[str]]:

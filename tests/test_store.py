@@ -227,3 +227,27 @@ def test_what_a_stage_made_is_listed_by_key_for_its_present_version_alone(tmp_pa
     store.path(store.write(STAGE, {"a": 8}, {"file": b"text"}, {}), "file").unlink()
     assert list(store.stored(STAGE)) == sorted(made, key=lambda artifact: artifact.key)
     assert list(store.stored(Stage("never", 1))) == []
+
+
+READ = """
+import os, sys
+import pyarrow.parquet
+from pipeline import stages
+from pipeline.config import Overrides, load
+from pipeline.reports.feed import Night
+from pipeline.workspace import Workspace, read
+settings = load(Overrides(config=sys.argv[1], store=sys.argv[2]), {})
+workspace = Workspace(settings, Night(settings.store, "reading"))
+grouped = stages.place(workspace).grouped
+before = set(os.listdir("/proc/self/task"))
+entries = read(workspace, grouped, "entries.parquet")
+print(entries.num_rows, len(set(os.listdir("/proc/self/task")) - before))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="only Linux tells which threads a process has")
+def test_reading_starts_no_thread_that_could_outlive_the_interpreter(examples: Path, finished: Path) -> None:
+    """A thread that lets go of Python's memory while the interpreter ends takes the process down: exit code 134."""
+    words = [sys.executable, "-c", READ, str(examples / "config" / "assay.toml"), str(finished)]
+    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
+    assert said == ["229", "0"]

@@ -206,7 +206,7 @@ def read_files(store: Store, artifact: Artifact) -> list[TapFile]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pq.read_table(pa.BufferReader(store.read(artifact, "files.parquet")), use_threads=False)
+    table = pq.ParquetFile(pa.BufferReader(store.read(artifact, "files.parquet"))).read(use_threads=False)
     columns = [table.column(name).to_pylist() for name in TapFile._fields]
     return [TapFile(*row) for row in zip(*columns, strict=True)]
 
