@@ -34,7 +34,7 @@ from pipeline.golden.concepts import (
     in_both_places,
 )
 from pipeline.golden.concepts import mentioned as in_classes
-from pipeline.golden.items import KEPT, RESOLVE, Draft, GoldenSet, draft_golden_set
+from pipeline.golden.items import KEPT, RESOLVE, Draft, GoldenItem, GoldenSet, draft_golden_set
 from pipeline.golden.kept import CONCEPTS_PLACE, concept_lines, set_lines
 from pipeline.jsonlines import read_file
 from pipeline.ledger import Kept, kept_rows, results_position
@@ -621,7 +621,17 @@ def readiness_of(workspace: Workspace, corpus: Corpus, grouped: Artifact, golden
     by = resolved_judgments(workspace, corpus, [resolved], entries)
     people, model = (_asked(resolved, by([source]).grades) for source in (SOURCES[0], SOURCES[-1]))
     judge = None if workspace.settings.judge is None else agreement(people, model)
-    return readiness(resolved, _asked(resolved, by(SOURCES).grades), pools, len(scores), judge)
+    return readiness(
+        resolved, _asked(resolved, by(SOURCES).grades), pools, len(scores), judge, _promoted_beside(workspace, golden)
+    )
+
+
+def _promoted_beside(workspace: Workspace, golden: GoldenSet) -> list[GoldenItem]:
+    """Return the items of the set that the failures of a set in a file are promoted to, or the other way round."""
+    from pipeline.feedback.promote import SUFFIX
+
+    names = {golden.name + SUFFIX, golden.name.removesuffix(SUFFIX)} - {golden.name}
+    return [item for other in workspace.golden_sets() if other.name in names for item in other.items]
 
 
 def conflicts_of(workspace: Workspace, corpus: Corpus, grouped: Artifact, golden: GoldenSet) -> list[ConflictRow]:

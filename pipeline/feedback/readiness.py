@@ -72,6 +72,7 @@ def readiness(
     pools: Mapping[str, Collection[str]],
     configurations: int = 2,
     judge: Agreement | None = None,
+    beside: Sequence[GoldenItem] = (),
 ) -> list[ReadinessRow]:
     """Return every demand on a set, in a fixed order.
 
@@ -80,6 +81,7 @@ def readiness(
         grades: resolved judgments of the classes of the corpus.
         pools: for each item the first ten classes of every engine.
         configurations: how many engines, or settings of one, the pools are of.
+        beside: the items of the set that this one's failures were promoted to, or were promoted from.
         judge: how the pinned judge agrees with people; None where no judge is pinned.
     """
     items = [one.item for one in resolved.items]
@@ -88,6 +90,7 @@ def readiness(
         *_sources(resolved),
         *_judged(items, grades, pools, configurations),
         *_structure(items),
+        _regression(items, beside),
         _judge(judge),
     ]
     return [
@@ -140,6 +143,7 @@ def _kinds(items: Sequence[GoldenItem]) -> Iterator[_Found]:
     largest = max(types.counts, key=lambda name: (types.counts[name], name), default="")
     too_many = types.share(largest) > 0.6
     says = f"{counted(len(types.counts), 'type')}, the largest is {types.share(largest):.0%}{types.unknown_said}"
+    says = says if largest else "no item has a type"
     yield _Found(
         "question_types",
         _known(len(types.counts) >= 4 and not too_many, types),
@@ -175,7 +179,13 @@ def _sources(resolved: ResolvedSet) -> Iterator[_Found]:
     yield _Found("provenance", _met(not bare), share, "on each answerable item", says, bare)
     cited = sum(len(one.item.citations) for one in resolved.items)
     # One that resolves to nothing stops the night before this is asked.
-    yield _Found("citations", "pass", float(cited), "each resolves", f"{counted(cited, 'citation')}, each resolves")
+    yield _Found(
+        "citations",
+        "pass",
+        float(cited),
+        "each resolves",
+        f"{counted(cited, 'citation')}, each resolves" if cited else "none to check",
+    )
     ungraded = [
         one.item.query_id
         for one in resolved.items
@@ -184,6 +194,7 @@ def _sources(resolved: ResolvedSet) -> Iterator[_Found]:
     ]
     named = sum(each.concept_id is not None for one in resolved.items for each in one.item.assertions)
     says = f"{counted(named, 'assertion')} with a concept, {counted(len(ungraded), 'item')} without its grade"
+    says = says if named else "none to check"
     yield _Found("concepts", _met(not ungraded), float(named), "graded where an assertion names one", says, ungraded)
 
 
@@ -245,11 +256,15 @@ def _structure(items: Sequence[GoldenItem]) -> Iterator[_Found]:
     clusters = len({item.cluster_id for item in items})
     verdict: Verdict = "pass" if clusters >= 50 else "warn" if clusters >= 20 else "fail"
     yield _Found("clusters", verdict, float(clusters), "50", counted(clusters, "cluster"))
-    regression = [item.query_id for item in items if item.split == "regression"]
-    share = len(regression) / len(items)
-    met = share <= 0.5
-    says = f"{share:.0%} are regression items"
-    yield _Found("regression", _met(met), share, "at most half", says, () if met else regression)
+
+
+def _regression(items: Sequence[GoldenItem], beside: Sequence[GoldenItem]) -> _Found:
+    """Say how much of a set was promoted. A set in a file and the one that its failures went to are one in this."""
+    own = [item.query_id for item in items if item.split == "regression"]
+    every = [*items, *beside]
+    share = sum(item.split == "regression" for item in every) / len(every)
+    says = f"{share:.0%} are regression items" + (", of this set and the one beside it" if beside else "")
+    return _Found("regression", _met(share <= 0.5), share, "at most half", says, own if share > 0.5 else ())
 
 
 def _met(met: bool) -> Verdict:

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipeline.feedback.readiness import ReadinessRow, readiness
-from pipeline.golden.items import parse_golden_set
+from pipeline.golden.items import GoldenItem, parse_golden_set
 from pipeline.golden.resolve import Resolved, ResolvedSet
 from pipeline.judgments.resolution import Grades, ResolvedGrade
 from pipeline.scoring.agreement import Agreement, Pair
@@ -32,10 +33,12 @@ def check(
     grades: Grades | None = None,
     pools: dict[str, list[str]] | None = None,
     judge: Agreement | None = None,
+    beside: Sequence[GoldenItem] = (),
 ) -> dict[str, ReadinessRow]:
     golden = parse_golden_set(Path("set.jsonl"), "\n".join(map(json.dumps, given)).encode())
     resolved = tuple(Resolved(item, (), False, 0, 0, bodies=(("x", "b"),)) for item in golden.items)
-    return {row.demand: row for row in readiness(ResolvedSet(golden, resolved), grades or {}, pools or {}, judge=judge)}
+    found = readiness(ResolvedSet(golden, resolved), grades or {}, pools or {}, judge=judge, beside=beside)
+    return {row.demand: row for row in found}
 
 
 def test_a_good_set_passes_every_demand_that_is_of_itself() -> None:
@@ -153,3 +156,12 @@ def test_questions_that_are_nearly_one_are_named() -> None:
     given[0]["question"], given[2]["question"] = long, long.replace("please", "pleas")
     found = check(given)["duplicates"]
     assert (found.verdict, found.ids) == ("fail", ["Q0", "Q2"])
+
+
+def test_the_set_that_failures_went_to_is_counted_with_the_one_that_they_came_from() -> None:
+    promoted = [{**row, "split": "regression"} for row in rows(2)]
+    own = check(promoted)["regression"]
+    assert (own.verdict, own.value, own.n_ids) == ("fail", 1.0, 2)
+    beside = parse_golden_set(Path("set.jsonl"), "\n".join(map(json.dumps, rows(6))).encode()).items
+    both = check(promoted, beside=beside)["regression"]
+    assert (both.verdict, both.value, both.ids) == ("pass", 0.25, [])
