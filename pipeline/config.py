@@ -576,7 +576,9 @@ def _golden_files(base: Path, golden: list[str], given: _Given) -> tuple[Path, .
     names: dict[str, Path] = {}
     for place in found:
         if not is_set_name(place.name):
-            given.fault(where, f"the name of {place} is not UTF-8, or holds control characters", "rename the file")
+            given.fault(
+                where, f"the name of {place} is too long, not UTF-8, or holds control characters", "rename the file"
+            )
         if place.stem in names and names[place.stem].resolve() != place.resolve():
             given.fault(where, f"two sets are called {place.stem}: {names[place.stem]}, {place}", "rename one")
         names[place.stem] = place

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,11 +17,12 @@ from pipeline.golden.crag import from_crag
 from pipeline.golden.items import Draft, GoldenSet, draft_golden_set, is_set_name, plain_question
 from pipeline.golden.kept import concept_lines, decided, set_lines
 from pipeline.jsonlines import Wrong, bad_input, in_row, read_file, rows
-from pipeline.keeping import golden_set, opened_ledger
+from pipeline.keeping import golden_set, opened_ledger, targets_of
 from pipeline.stages import looked_up
 from pipeline.workspace import Workspace, now
 
 if TYPE_CHECKING:
+    from pipeline.judgments.targets import Targets
     from pipeline.ledger.ledger import Addition
 
 
@@ -64,7 +65,9 @@ def import_items(workspace: Workspace, name: str, file: Path) -> Imported:
 
 def _name_faults(workspace: Workspace, name: str) -> Iterator[Fault]:
     if not is_set_name(name):
-        yield Fault(f"golden set {name}", "is no name: empty, or with `/` or control characters", "give another name")
+        yield Fault(
+            f"golden set {name}", "is no name: empty, too long, or with `/` or control characters", "give another name"
+        )
     if name in {path.stem for path in workspace.settings.golden_files}:
         todo = "a set lies in a file or in the ledger, never in both: give another name"
         yield Fault(f"golden set {name}", "is a file", todo)
@@ -178,9 +181,15 @@ def decide(workspace: Workspace, name: str, query_id: str, given: Mapping[str, J
         raise BadInput([Fault(f"golden set {name}", "is a file", todo)])
     if query_id not in {item.query_id for item in golden.items}:
         raise BadInput([Fault(f"golden set {name}", f"no item has the id {query_id!r}", "see `assay golden export`")])
+    targets = targets_of(workspace)
     with opened_ledger(workspace) as ledger, ledger.adding(f"golden decide {name}", now()) as addition:
         items = addition.rows(GOLDEN_ITEMS, golden_set=name)
         said = addition.rows(DECISIONS, golden_set=name)
+        earlier = [
+            *(each for row in items if row["query_id"] == query_id for each in row["item"].get("decisions") or []),
+            *(row["decision"] for row in said if row["query_id"] == query_id),
+        ]
+        given = _spelt_as_before(given, earlier, targets)
         new: dict[str, JsonValue] = {
             "id": addition.new_id(),
             "golden_set": name,
@@ -199,3 +208,20 @@ def decide(workspace: Workspace, name: str, query_id: str, given: Mapping[str, J
         if after != before:
             addition.add(DECISIONS, [new])
     return whole.golden
+
+
+def _spelt_as_before(
+    given: Mapping[str, JsonValue], earlier: Sequence[Mapping[str, JsonValue]], targets: Targets
+) -> Mapping[str, JsonValue]:
+    """Return a decision with its content named as in an earlier one about it, so that the later one replaces that."""
+
+    def content(decision: Mapping[str, JsonValue]) -> str | None:
+        found = targets.find(str(decision.get("class") or decision.get("entry") or ""))
+        return None if isinstance(found, str) else found.body
+
+    mine = content(given)
+    for decision in earlier:
+        if mine is not None and content(decision) == mine:
+            names = {name: decision[name] for name in ("class", "entry") if decision.get(name)}
+            return {**{name: value for name, value in given.items() if name not in ("class", "entry")}, **names}
+    return given

@@ -248,7 +248,7 @@ def test_a_path_with_a_nul_is_refused(project: Path) -> None:
 @pytest.mark.parametrize("name", [b"\xff.jsonl", b"a\nb.jsonl", b"\x1b[31m.jsonl", "a\u2028b.jsonl".encode()])
 def test_a_golden_file_whose_name_is_no_text_is_refused(project: Path, name: bytes) -> None:
     (project / "golden" / os.fsdecode(name)).write_text("")
-    with pytest.raises(BadInput, match="is not UTF-8, or holds control characters; rename the file") as caught:
+    with pytest.raises(BadInput, match="is too long, not UTF-8, or holds control characters; rename") as caught:
         load(Overrides(config=project / "assay.toml"), {})
     assert str(caught.value).isprintable()
 

@@ -123,6 +123,19 @@ def test_a_decision_is_appended_and_applied_and_the_later_one_counts(project: Pr
     assert len(items) == pq.read_table(Path(first["feed"]) / "items.parquet").num_rows
 
 
+def test_a_later_decision_counts_however_the_content_is_named(project: Project, assay: Assay) -> None:
+    run = assay("run", *project.options, "--json").json
+    entries = pq.read_table(Path(run["feed"]) / "entries.parquet").to_pylist()
+    (body,) = [row["body_sha256"] for row in entries if row["path_text"] == "sql/SKILL.md"]
+    helping = ["--include", "--reason", "helps", "--by", "kim"]
+    for target, words in ((f"{TAP}::sql/SKILL.md", EXCLUDE), (f"class:{body}", helping)):
+        decided = assay("golden", "decide", "asked", "k", target, *words, *project.options)
+        assert decided.exit_code == 0, decided.err
+    (row,) = assay("golden", "export", "asked", *project.options, "--json").json
+    assert [decision["include"] for decision in row["decisions"]] == [True]
+    assert assay("run", *project.options).exit_code == 0
+
+
 def test_a_decision_about_an_earlier_version_is_not_carried_to_the_next(project: Project, assay: Assay) -> None:
     assay("golden", "decide", "asked", "k", f"{TAP}::sql/SKILL.md", *EXCLUDE, *project.options)
     version = project.write("v2", {**ASKED, "item_version": 2})
@@ -192,7 +205,10 @@ def test_what_is_typed_and_names_nothing_is_refused(project: Project, assay: Ass
         (["feedback", "add", "q", "--golden-set", "../../evil"], "no golden set is called '../../evil'"),
         (["feedback", "correct", "X", bad, "--by", "kim"], "no text in UTF-8"),
         *(
-            (list[object](["golden", "import", name, project.folder / "asked.jsonl"]), "is no name: empty, or with `/`")
+            (
+                list[object](["golden", "import", name, project.folder / "asked.jsonl"]),
+                "is no name: empty, too long, or",
+            )
             for name in ("", "../x", "a/b", "x\ny", "k\x1b[31m")
         ),
     ]

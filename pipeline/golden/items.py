@@ -531,10 +531,13 @@ def bad_rows(golden: GoldenSet, wrongs: Iterable[tuple[int, Wrong]]) -> BadInput
 
 
 def is_set_name(name: str) -> bool:
-    """Say whether a set can be called so: not by bytes that are no text, controls, ends of lines, or a path."""
-    return bool(name) and "/" not in name and not any(unicodedata.category(each) in _NO_NAME for each in name)
+    """Say whether a set can be called so: as the stem of a file can, and by nothing that moves a cursor."""
+    fits = 0 < len(name.encode("utf-8", "replace")) <= LONGEST_NAME and "/" not in name and name not in (".", "..")
+    return fits and not any(unicodedata.category(each) in _NO_NAME for each in name)
 
 
+LONGEST_NAME = 200
+"""Bytes of the name of a set; file systems allow 255, and files are called by a set and more."""
 _NO_NAME = ("Cc", "Cs", "Zl", "Zp")
 
 
