@@ -18,7 +18,7 @@ from pipeline.golden.items import Draft, GoldenSet, draft_golden_set, is_set_nam
 from pipeline.golden.kept import concept_lines, decided, set_lines
 from pipeline.jsonlines import Wrong, bad_input, in_row, read_file, rows
 from pipeline.keeping import golden_set, opened_ledger, targets_of
-from pipeline.stages import looked_up
+from pipeline.stages import looked_up, wrong_through
 from pipeline.workspace import Workspace, now
 
 if TYPE_CHECKING:
@@ -126,7 +126,9 @@ def import_concepts(workspace: Workspace, file: Path) -> Imported:
     A changed concept becomes its next version; the old one stays.
 
     Raises:
-        BadInput: rows are wrong, or declared in the file of concepts too; all are named with their line.
+        BadInput: rows are wrong, or declared in the file of concepts too; all are named with their line. Or a golden
+            set would be wrong: an item cites what would mention a concept that it grades `irrelevant`.
+        MissingArtifact: an item grades one of them so, and the corpus has not been grouped yet.
     """
     from pipeline.ledger.tables import CONCEPTS
 
@@ -143,7 +145,8 @@ def import_concepts(workspace: Workspace, file: Path) -> Imported:
     if wrongs:
         raise bad_input(file, wrongs)
     with opened_ledger(workspace) as ledger, ledger.adding(f"concepts import {file.name}", now()) as addition:
-        versions = {row["concept_id"]: row for row in addition.rows(CONCEPTS)}
+        kept = addition.rows(CONCEPTS)
+        versions = {row["concept_id"]: row for row in kept}
         new: list[dict[str, JsonValue]] = []
         for concept in given:
             written = concept.model_dump(mode="json", by_alias=True)
@@ -151,6 +154,11 @@ def import_concepts(workspace: Workspace, file: Path) -> Imported:
             if before is None or before["concept"] != written:
                 version = 1 if before is None else before["version"] + 1
                 new.append({"concept_id": concept.concept_id, "version": version, "concept": written})
+        changed = {str(row["concept_id"]) for row in new}
+        faults = wrong_through(workspace, workspace.declared([*kept, *new]), changed)
+        if faults:
+            todo = "mend the names of the concept, or the citation or grade of the item first"
+            raise BadInput(Fault(str(file), f"{fault.where}: {fault.what}", todo) for fault in faults)
         addition.add(CONCEPTS, new)
     return Imported(len(new), len(given) - len(new))
 

@@ -7,7 +7,7 @@ So a second night over the same inputs recomputes nothing, and a night that was 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from pathlib import Path
@@ -374,6 +374,34 @@ def looked_up(workspace: Workspace, draft: Draft) -> Draft:
     grouped = find_classes(workspace, corpus)
     (found,) = _looked_up(workspace, corpus, grouped, Drafts([draft], []), workspace.declared()).sets
     return found
+
+
+def wrong_through(workspace: Workspace, declared: DraftConcepts, changed: Container[str]) -> list[Fault]:
+    """Return what would be wrong with the golden sets if these concepts were declared, and is not wrong as it is.
+
+    Args:
+        workspace: its golden sets, and the concepts that it has now.
+        declared: the concepts that it would have.
+        changed: ids of the concepts that are new or changed; only what a row grades `irrelevant` can make it wrong.
+
+    Raises:
+        MissingArtifact: a row grades one of these `irrelevant`, and the corpus has not been grouped yet.
+    """
+    sets = [draft for draft in workspace.drafts().sets if _has_irrelevant(draft, changed)]
+    if not sets:
+        return []
+    corpus = find_corpus(workspace)
+    grouped = find_classes(workspace, corpus)
+    before, after = (
+        _looked_up(workspace, corpus, grouped, Drafts(sets, []), concepts).faults
+        for concepts in (workspace.declared(), declared)
+    )
+    return [fault for fault in after if fault not in before]
+
+
+def _has_irrelevant(draft: Draft, changed: Container[str]) -> bool:
+    asked = (each for item in draft.golden.items for each in item.golden_concepts)
+    return any(each.grade == "irrelevant" and each.concept_id in changed for each in asked)
 
 
 def index(workspace: Workspace, corpus: Corpus, engine: str) -> list[Artifact]:

@@ -37,7 +37,7 @@ from pipeline.golden.concepts import mentioned as in_classes
 from pipeline.golden.items import KEPT, RESOLVE, Draft, GoldenItem, GoldenSet, draft_golden_set
 from pipeline.golden.kept import CONCEPTS_PLACE, concept_lines, set_lines
 from pipeline.jsonlines import read_file
-from pipeline.ledger import Kept, kept_rows, results_position
+from pipeline.ledger import Kept, KeptRow, kept_rows, results_position
 from pipeline.reports.feed import FEED, LedgerRead, Night, Step, StepSource
 from pipeline.scoring import SCORE
 from pipeline.store import Artifact, Stage, Store, digest
@@ -138,10 +138,14 @@ class Workspace:
             raise BadInput(declared.faults)
         return declared.concepts
 
-    def declared(self) -> DraftConcepts:
-        """Read concepts as far as they can be read, and note what is wrong."""
-        faults = faults_in(lambda: self.kept)
-        lines = [] if faults else concept_lines(self.kept.concepts)
+    def declared(self, kept: Sequence[KeptRow] | None = None) -> DraftConcepts:
+        """Read concepts as far as they can be read, and note what is wrong.
+
+        Args:
+            kept: rows of the table ``concepts`` that are read in place of those that the ledger keeps.
+        """
+        faults = [] if kept is not None else faults_in(lambda: self.kept)
+        lines = [] if faults else concept_lines(self.kept.concepts if kept is None else kept)
         of_ledger = draft_concepts(CONCEPTS_PLACE, "\n".join(lines).encode("utf-8"))
         of_file = NO_DRAFT
         if self.settings.concept_file is not None:

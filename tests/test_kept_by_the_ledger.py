@@ -86,6 +86,24 @@ def test_a_concept_is_declared_in_a_file_or_in_the_ledger(project: Project, assa
         assert "concept table: is declared in the file of concepts, and in the ledger too" in ended.err
 
 
+def test_a_concept_that_would_make_a_set_wrong_is_refused_before_it_is_written(project: Project, assay: Assay) -> None:
+    far, citation = {"conceptId": "far", "name": "moon"}, {"docId": f"{TAP}::pdf/SKILL.md"}
+    assert assay("concepts", "import", project.write("far", far), *project.options).exit_code == 0
+    item = {"question": "read a page", "citations": [citation]}
+    item |= {"golden_concepts": [{"conceptId": "far", "grade": "irrelevant"}]}
+    assert assay("golden", "import", "asked", project.write("cites", item), *project.options).exit_code == 0
+    before = assay("concepts", "export", *project.options).out
+    near = project.write("near", {"conceptId": "new", "name": "x"}, {**far, "name": "pdf page"})
+    refused = assay("concepts", "import", near, *project.options)
+    assert (refused.exit_code, refused.err.count("assay: ")) == (2, 1)
+    assert f"{near}: ledger:asked item " in refused.err
+    assert f"citations 1: '{TAP}::pdf/SKILL.md' mentions 'far', which the row grades `irrelevant`" in refused.err
+    assert assay("concepts", "export", *project.options).out == before
+    assert assay("run", *project.options).exit_code == 0
+    sun = project.write("sun", {**far, "name": "sun"})
+    assert assay("concepts", "import", sun, *project.options, "--json").json == {"added": 1, "known": 0}
+
+
 def test_what_is_exported_is_the_same_elsewhere(project: Project, assay: Assay, tmp_path: Path) -> None:
     other = small_project(tmp_path / "other")
     assert assay("run", *other.options).exit_code == 0
