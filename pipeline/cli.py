@@ -587,7 +587,9 @@ def concepts_export(*, options: Options = Options()) -> None:
 @qrels_app.command(name="add")
 def qrels_add(
     query: Annotated[str, Text, Parameter(name="QUERY_ID", help="Id of the item.")],
-    target: Annotated[str, Text, Parameter(help="`class:<body digest>`, or `tap@pin:path`.")],
+    target: Annotated[
+        str, Text, Parameter(help="`tap::path`, or `class:` and the digits of its id; or `tap@<full pin>:path`.")
+    ],
     grade: Annotated[int, Parameter(help="0 irrelevant, 1 marginal, 2 relevant, 3 perfectly relevant.")],
     *,
     annotator: Annotated[str, Text, Parameter(help="Who judges.")],
@@ -596,14 +598,13 @@ def qrels_add(
 ) -> None:
     """Append the judgment of a person. What he said before stays; the last counts.
 
-    Example: assay qrels add access-set class:<digest> 3 --annotator kim
+    Example: assay qrels add access-set acme/skills::access/SKILL.md 3 --annotator kim
     """
     from pipeline.keeping import add_judgment
 
-    named = "chunkId" if target.startswith("class:") else "docId"
-    given: dict[str, JsonValue] = {"queryId": query, named: target, "grade": grade, "source": "human"}
+    given: dict[str, JsonValue] = {"queryId": query, "grade": grade, "source": "human"}
     with _opened(options) as workspace:
-        qrel = add_judgment(workspace, given | {"annotator": annotator, "rationale": rationale})
+        qrel = add_judgment(workspace, target, given | {"annotator": annotator, "rationale": rationale})
     _print(options, qrel.model_dump(by_alias=True), lambda: show_line(f"{qrel.id}, number {qrel.seq}"))
 
 

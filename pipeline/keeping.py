@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from pipeline.errors import BadInput, Fault
 from pipeline.golden.items import GoldenSet
-from pipeline.jsonlines import read_file
+from pipeline.jsonlines import in_row, read_file
 from pipeline.store import canonical_json
 from pipeline.workspace import (
     Workspace,
@@ -79,18 +79,28 @@ def targets_of(workspace: Workspace) -> Targets:
     return Targets(entries, {tap.name: str(tap.pin) for tap in corpus.taps})
 
 
-def add_judgment(workspace: Workspace, given: Mapping[str, JsonValue]) -> Qrel:
-    """Append one judgment, its fields as in a file.
+def add_judgment(workspace: Workspace, target: str, given: Mapping[str, JsonValue]) -> Qrel:
+    """Append one judgment about ``target``, its other fields as in a file.
 
     Raises:
-        BadInput: it is wrong, names nothing, or no golden set has its item.
+        BadInput: it is wrong, the target names nothing, or no golden set has its item.
     """
     from pipeline.judgments.files import parse_jsonl
 
     if given["queryId"] not in asked_ids(workspace):
         todo = "mend the id; `assay qrels import` takes judgments of items that are to come"
         raise BadInput([Fault("judgment queryId", f"no golden set has an item {given['queryId']!r}", todo)])
-    (judgment,) = parse_jsonl(Path("judgment"), canonical_json(dict(given)).encode("utf-8"), targets_of(workspace))
+    targets = targets_of(workspace)
+    found = targets.find_shown(target)
+    if isinstance(found, str):
+        todo = "write `tap::path`, `tap@<full pin>:path`, or `class:` with the digits of its id"
+        raise BadInput([Fault(f"judgment of {in_row(target)}", found, todo)])
+    named: dict[str, JsonValue] = {"chunkId": found.chunk_id} if found.doc_id is None else {"docId": found.doc_id}
+    try:
+        (judgment,) = parse_jsonl(Path("judgment"), canonical_json({**given, **named}).encode("utf-8"), targets)
+    except BadInput as error:  # who types a judgment wrote no line
+        typed = [fault._replace(where=fault.where.replace(" line 1", "", 1)) for fault in error.faults]
+        raise BadInput(typed) from None
     return _append(workspace, "qrels add", [judgment])[0]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -75,6 +76,26 @@ def test_the_list_of_commands_is_whole() -> None:
 def test_the_help_of_every_command_shows_an_example(assay: Assay, command: str) -> None:
     shown = assay(*command.split(), "--help").out
     assert f"Example: assay {command}" in " ".join(shown.split())
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *OF_THE_QUEUE])
+def test_the_example_of_a_help_page_is_shown_whole_and_is_a_command(assay: Assay, command: str) -> None:
+    parts = command.split()
+    written = app[parts[0]] if len(parts) == 1 else app[parts[0]][parts[1]]
+    example = " ".join(str(written.help).partition("Example: ")[2].split())
+    shown = " ".join(assay(*parts, "--help").out.split())
+    assert f"Example: {example} " in shown
+    app.parse_args(shlex.split(example)[1:], exit_on_error=False, print_error=False)
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *OF_THE_QUEUE])
+def test_a_help_page_keeps_words_in_angle_brackets(assay: Assay, command: str) -> None:
+    parts = command.split()
+    written = app[parts[0]] if len(parts) == 1 else app[parts[0]][parts[1]]
+    told = [str(written.help), *(str(each.parameter.help) for each in written.assemble_argument_collection())]
+    shown = "".join(re.sub("[│╭╮╰╯─]", " ", assay(*parts, "--help").out).split())
+    for word in re.findall(r"<[^<>]+>", " ".join(told)):
+        assert "".join(word.split()) in shown
 
 
 @pytest.mark.parametrize("option", Config.model_fields)

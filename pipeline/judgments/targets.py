@@ -15,6 +15,7 @@ COLUMNS = ("tap", "path", "path_text", "class_id", "body_sha256", "empty_body")
 
 _AT_PIN = re.compile(r"(?P<tap>[^@:]+)@(?P<pin>[0-9a-f]{40}|[0-9a-f]{64}):(?P<path>.+)", re.DOTALL)
 _CONTENT = re.compile(r"(?:class:)?(?P<body>[0-9a-f]{64})")
+_SHORTENED = re.compile(r"class:(?P<digits>[0-9a-f]{6,63})")
 
 
 class Target(NamedTuple):
@@ -40,8 +41,10 @@ class Targets:
         self._classes_of: dict[str, set[str]] = defaultdict(set)
         self._body_of: dict[str, str] = {}
         self._bodies: dict[tuple[str, bytes], set[str]] = defaultdict(set)
+        self._places: set[tuple[str, bytes]] = set()
         columns = (entries[name].to_pylist() for name in COLUMNS)
         for tap, path, shown, class_id, body, empty in zip(*columns, strict=True):
+            self._places |= {(tap, path), (tap, shown.encode())}
             if empty:
                 continue  # empty bodies are never one content: nothing can be said of all of them
             self._classes_of[body].add(class_id)
@@ -70,6 +73,22 @@ class Targets:
         """Say whether the corpus holds the tap of an entry `tap@pin:path` at that pin, and so knows its entries."""
         at_pin = _AT_PIN.fullmatch(doc_id)
         return at_pin is not None and self._pins.get(at_pin["tap"]) == at_pin["pin"]
+
+    def has_entry(self, written: str) -> bool:
+        """Say whether the corpus has the entry `tap::path`, an empty one too."""
+        tap, _, path = written.partition("::")
+        return (tap, path.encode()) in self._places
+
+    def find_shown(self, written: str) -> Target | str:
+        """Return what is named as pages show it: content by the first digits of its id too, if no other has them."""
+        shortened = _SHORTENED.fullmatch(written)
+        if shortened is None:
+            return self.find(written)
+        digests = [each for each in (*self._body_of, *self._classes_of) if each.startswith(shortened["digits"])]
+        found = {self.find(each) for each in digests}
+        if len(found) > 1:
+            return f"begins the ids of {len(found)} contents"
+        return found.pop() if found else "names nothing in the corpus: no id of content begins so"
 
     def find(self, written: str) -> Target | str:
         """Return what is named, or what is wrong with the name.
