@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from pipeline.errors import BadInput, Fault, counted
+from pipeline.errors import BadInput, Fault, MissingArtifact, counted
 from pipeline.failing import failures_of
 from pipeline.feedback import FEEDBACK
 from pipeline.feedback.promote import Promoted, promote
 from pipeline.feedback.queue import MISSED, Correction, Entered, Failure, State, correct, end, enter, queue
 from pipeline.golden.assertions import Citation
 from pipeline.golden.items import Draft, GoldenSet, plain_question
+from pipeline.jsonlines import in_row
 from pipeline.keeping import opened_ledger, targets_of
 from pipeline.ledger import has_commit
 from pipeline.store import Artifact
@@ -111,7 +112,8 @@ def add_miss(
     """Enter what a user asked and did not get. The same miss is entered once.
 
     Raises:
-        BadInput: the question is blank, there is no such set, or none is named where there are several.
+        BadInput: the question is blank, there is no such set, none is named where there are several, or an entry
+            `tap::path` is not in the corpus, where there is one; all of these are named.
     """
     sets = {golden.name: golden for golden in workspace.golden_sets()}
     in_files = [name for name, golden in sets.items() if golden.path.exists()]
@@ -123,6 +125,9 @@ def add_miss(
     if name not in sets:
         todo = f"name one of: {', '.join(sets)}"
         raise BadInput([Fault("--golden-set", f"no golden set is called {name!r}", todo)])
+    lacking = _lacking(workspace, {"--shown": shown, "--wanted": wanted})
+    if lacking:
+        raise BadInput(lacking)
     same = [item for item in sets[name].items if plain_question(item.question) == plain_question(question)]
     failure = Failure(
         source="user",
@@ -142,13 +147,29 @@ def add_miss(
         return next(entered for entered in queue(ledger) if entered.failure.key == failure.key)
 
 
+def _lacking(workspace: Workspace, given: Mapping[str, Sequence[str]]) -> list[Fault]:
+    """Return the entries `tap::path` that the corpus lacks; none where it has not been grouped yet."""
+    entries = [(option, written) for option, each in given.items() for written in each if "::" in written]
+    try:
+        targets = targets_of(workspace) if entries else None
+    except MissingArtifact:
+        return []
+    what, todo = "the corpus has no such entry", "mend it, or leave it out"
+    return [
+        Fault(f"{option} {in_row(written)}", what, todo)
+        for option, written in entries
+        if targets is not None and not targets.has_entry(written)
+    ]
+
+
 def correct_failure(
     workspace: Workspace, feedback_id: str, text: str, citations: Sequence[str], by: str, answerable: bool = True
 ) -> Entered:
     """Note what should have been answered, and where it is: entries `tap::path`, or `class:<body digest>`.
 
     Raises:
-        BadInput: there is no such failure, nothing more happens to it, or a citation resolves to nothing.
+        BadInput: there is no such failure, nothing more happens to it, a citation resolves to nothing, or not just one
+            is said of where the answer is and that there is none.
     """
     targets = targets_of(workspace)
     found = [(written, targets.find(written)) for written in citations]
@@ -158,6 +179,11 @@ def correct_failure(
         faults.append(Fault("text", "is blank", "say what is right"))
     if not by.strip():
         faults.append(Fault("--by", "is blank", "say who corrects"))
+    if citations and not answerable:
+        faults.append(Fault("--no-answer", "stands beside --cite", "give one of the two"))
+    if not citations and answerable:
+        todo = "cite what answers it, or say that nothing does"
+        faults.append(Fault("--cite", "is missing, and --no-answer too", todo))
     if faults:
         raise BadInput(faults)
     cited = [

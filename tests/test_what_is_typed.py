@@ -71,3 +71,43 @@ def test_a_judgment_of_nothing_says_how_to_name_content(typed: Assay, target: st
 def test_a_wrong_grade_is_told_without_a_line(typed: Assay) -> None:
     ended = typed("qrels", "add", "g", CSV, 7, "--annotator", "kim")
     assert (ended.exit_code, ended.err.startswith("assay: judgment grade: ")) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["--cite", CSV, "--no-answer"], "--no-answer: stands beside --cite; give one of the two"),
+        ([], "--cite: is missing, and --no-answer too; cite what answers it, or say that nothing does"),
+    ],
+)
+def test_a_correction_that_could_not_be_promoted_is_refused(typed: Assay, given: list[str], says: str) -> None:
+    ended = typed("feedback", "correct", missed(typed), "the csv skill", *given, *BY)
+    assert (ended.exit_code, says in ended.err) == (2, True)
+    assert typed("feedback", "list", "--state", "corrected", "--json").json == []
+
+
+def test_what_was_promoted_says_how_its_item_is_mended(project: Project, typed: Assay) -> None:
+    failure = missed(typed)
+    typed("feedback", "correct", failure, "the csv skill", "--cite", CSV, *BY)
+    done = typed("feedback", "promote", failure, *BY, "--json").json
+    for words in (["correct", failure, "another", "--no-answer"], ["reject", failure, "wrong"]):
+        ended = typed("feedback", *words, *BY)
+        assert (ended.exit_code, "is promoted; to mend its item" in ended.err) == (2, True)
+        assert f"`item_version` {done['item_version'] + 1} or higher" in ended.err
+        assert "`assay golden import first-regression FILE`" in ended.err
+    row = {"queryId": done["query_id"], "item_version": 2, "question": "sum a column", "relevant": ["csv"]}
+    assert typed("golden", "import", "first-regression", project.write("fix", row), "--json").json["added"] == 1
+
+
+@pytest.mark.parametrize("option", ["--shown", "--wanted"])
+def test_a_miss_names_entries_that_there_are(project: Project, typed: Assay, option: str) -> None:
+    wrong = f"{TAP}::cvs/SKILL.md"
+    ended = typed("feedback", "add", "sum", option, wrong, option, CSV, option, "any name")
+    assert (ended.exit_code, f"{option} '{wrong}': the corpus has no such entry" in ended.err) == (2, True)
+    assert not project.ledger.exists() or typed("feedback", "list", "--json").json == []
+    assert typed("feedback", "add", "sum", option, CSV, option, "any name").exit_code == 0
+
+
+def test_a_miss_is_entered_before_there_is_a_corpus(project: Project, typed: Assay) -> None:
+    empty = ["--store", project.folder / "empty"]
+    assert typed("feedback", "add", "sum", "--shown", "some/tap::x", *empty).exit_code == 0

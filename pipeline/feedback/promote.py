@@ -124,10 +124,11 @@ def _check(entered: Entered, by: str, targets: Targets) -> list[Target]:
         faults.append(Fault(where, "has no correction", "say what is right: `assay feedback correct`"))
     else:
         if correction.answerable and not correction.citations:
-            todo = "cite what answers it, or say that nothing does"
+            todo = "correct it again with --cite, or with --no-answer"
             faults.append(Fault(f"{where} citations", "none says where the answer is", todo))
         if not correction.answerable and correction.citations:
-            faults.append(Fault(f"{where} citations", "stand where there is no answer", "leave out one of the two"))
+            todo = "correct it again with either --cite or --no-answer"
+            faults.append(Fault(f"{where} citations", "stand where there is no answer", todo))
         for place, citation in enumerate(correction.citations, start=1):
             found = targets.find(citation.chunk_id or citation.target)
             if isinstance(found, str):

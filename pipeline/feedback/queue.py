@@ -171,7 +171,7 @@ def correct(addition: Addition, feedback_id: str, correction: Correction, by: st
     """
     entered = find(addition, feedback_id)
     if entered.state in CLOSED:
-        raise BadInput([Fault(f"feedback {entered.id}", f"is {entered.state}", "nothing more happens to it")])
+        raise BadInput([_closed(addition, entered)])
     detail: dict[str, JsonValue] = correction.model_dump(mode="json", by_alias=True)
     if entered.correction != correction:
         note(addition, entered.id, "corrected", by, detail)
@@ -186,7 +186,20 @@ def end(addition: Addition, feedback_id: str, event: Literal["triaged", "rejecte
     """
     entered = find(addition, feedback_id)
     if entered.state in CLOSED and entered.state != event:
-        raise BadInput([Fault(f"feedback {entered.id}", f"is {entered.state}", "nothing more happens to it")])
+        raise BadInput([_closed(addition, entered)])
     if entered.state == "open" or (event == "rejected" and entered.state != event):
         note(addition, entered.id, event, by, {"note": why})
     return find(addition, entered.id)
+
+
+def _closed(addition: Addition, entered: Entered) -> Fault:
+    """Return that nothing more happens to a failure, and how the item is mended that was made of it."""
+    from pipeline.ledger.tables import FEEDBACK_EVENTS
+
+    todo = "nothing more happens to it"
+    if entered.state == "promoted":
+        done = addition.rows(FEEDBACK_EVENTS, feedback_id=entered.id, event="promoted")[-1]["detail"]
+        name, version = done["golden_set"], done["item_version"] + 1
+        row = f"a row of {done['queryId']!r} with the `item_version` {version} or higher"
+        todo = f"to mend its item, import {row}: `assay golden import {name} FILE`"
+    return Fault(f"feedback {entered.id}", f"is {entered.state}", todo)
