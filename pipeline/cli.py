@@ -59,6 +59,7 @@ from pipeline.terminal import (
     show_rows,
     show_study,
     show_taps,
+    tell_awaited,
     told_in_lines,
 )
 from pipeline.workspace import Workspace, now
@@ -158,6 +159,7 @@ class Options:
 @contextmanager
 def _opened(options: Options, *, with_files: bool = False) -> Iterator[Workspace]:
     settings = load(options.overrides(), with_files=with_files)
+    tell_awaited(settings.awaited_ledger)
     night = Night(settings.store, Night.new_id(now()))
     try:
         with Watch(quiet=options.json) as watch:

@@ -24,7 +24,7 @@ from pipeline.errors import BadInput, Fault
 from pipeline.golden.concepts import NO_CONCEPTS, Concepts, read_concepts
 from pipeline.golden.items import is_set_name, read_golden_set
 from pipeline.judgments.resolution import PinnedJudge
-from pipeline.ledger import FILE, url_of
+from pipeline.ledger import FILE, sqlite_file, url_of
 from pipeline.records import Record
 from pipeline.scoring import DECIDING, Signal
 from pipeline.store import Store
@@ -197,6 +197,12 @@ class Settings:
         return Absent(self.not_run, told, len(self.engines))
 
     @property
+    def awaited_ledger(self) -> Path | None:
+        """The file of a ledger that is named, is read, and is not there; None for any other ledger."""
+        file = sqlite_file(self.ledger_url) if self.config.ledger and self.config.as_of != 0 else None
+        return None if file is None or file.exists() else file
+
+    @property
     def running(self) -> list[str]:
         """The names of the engines that can run, in order."""
         return sorted(self.engines.keys() - self.not_run.keys())
@@ -275,15 +281,20 @@ def load(
     engines, packages = _engines(config.engines, given)
     given.faults += _floor_faults(config, given)
     golden_files = () if "golden" in given.refused else _golden_files(file.parent, config.golden, given)
+    store = plain(file.parent / config.store)
     try:
         ledger_url = url_of(config.ledger or str(file.parent / config.store / FILE), file.parent)
     except BadInput as error:
         given.fault(("ledger",), error.faults[0].what, error.faults[0].todo)
         ledger_url = ""
+    ledger_file = sqlite_file(ledger_url) if config.ledger and "ledger" not in given.refused else None
+    # The store is made where it is not there yet; another folder is not, for a slip would make an empty ledger.
+    if ledger_file is not None and not (ledger_file.parent.exists() or plain(ledger_file.parent) == store):
+        given.fault(("ledger",), f"no such folder: {ledger_file.parent}", "mend the path, or make the folder")
     settings = Settings(
         config=config,
         file=file,
-        store=Store(plain(file.parent / config.store)),
+        store=Store(store),
         tap_file=plain(file.parent / config.taps),
         golden_files=golden_files,
         concept_file=plain(file.parent / config.concepts) if config.concepts else None,

@@ -25,7 +25,7 @@ from pipeline.reports.feed import Night, NightRow, Step, read_night
 from pipeline.store import digest
 from pipeline.taps.snapshot import verdict
 from pipeline.taps.taplist import read_tap_list
-from pipeline.terminal import Watch, err, show_night, show_taps, told_in_lines
+from pipeline.terminal import Watch, err, show_night, show_taps, tell_awaited, told_in_lines
 from pipeline.workspace import Workspace, find_classes, find_corpus, now
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ def night_of(run_id: str, started: datetime) -> str:
 def list_taps(context: Context, night: str) -> list[str]:
     """Read everything that people wrote, before any work; return the names of all taps of the list."""
     with _workspace(context, night) as workspace:
+        tell_awaited(workspace.settings.awaited_ledger)
         return [tap.name for tap in stages.check_inputs(workspace).taps]
 
 

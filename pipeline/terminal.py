@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
@@ -783,6 +784,13 @@ def as_json(published: Published, night: NightRow) -> dict[str, object]:
 
 
 @contextmanager
+def tell_awaited(ledger: Path | None) -> None:
+    """Say on standard error of a ledger that is named and is not there, that nothing is read from it."""
+    if ledger is not None:
+        what = "there is no ledger here, so nothing is read from it"
+        print(f"assay: {one_line(str(ledger))}: {what}; mend `ledger` where there should be one", file=sys.stderr)
+
+
 def told_in_lines(debug: bool = False) -> Iterator[None]:
     """End the program with the right exit code when something goes wrong, and say why in single lines.
 

@@ -111,3 +111,25 @@ def test_a_miss_names_entries_that_there_are(project: Project, typed: Assay, opt
 def test_a_miss_is_entered_before_there_is_a_corpus(project: Project, typed: Assay) -> None:
     empty = ["--store", project.folder / "empty"]
     assert typed("feedback", "add", "sum", "--shown", "some/tap::x", *empty).exit_code == 0
+
+
+def test_a_named_ledger_that_is_not_there_is_told_in_one_line(project: Project, typed: Assay) -> None:
+    slip = project.folder / "slip.sqlite"
+    for words in (["feedback", "list"], ["score"], ["golden", "freeze", "first"], ["run"]):
+        ended = typed(*words, "--ledger", slip)
+        assert ended.exit_code == 0
+        assert ended.err.count(f"assay: {slip}: there is no ledger here, so nothing is read from it") == 1
+    assert "no ledger" not in typed("score", "--ledger", slip).err  # the night made it for its failures
+    assert "no ledger" not in typed("score", "--store", project.folder / "store").err
+
+
+def test_a_named_ledger_in_no_folder_is_refused_by_where_it_was_named(
+    project: Project, typed: Assay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slip = project.folder / "no-such" / "l.sqlite"
+    ended = typed("run", "--ledger", slip)
+    assert (ended.exit_code, f"--ledger: no such folder: {slip.parent}" in ended.err) == (2, True)
+    monkeypatch.setenv("ASSAY_LEDGER", str(slip))
+    ended = typed("feedback", "list")
+    assert (ended.exit_code, f"ASSAY_LEDGER: no such folder: {slip.parent}" in ended.err) == (2, True)
+    assert not slip.parent.exists()
