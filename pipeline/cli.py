@@ -708,7 +708,7 @@ def feedback_list(
     _print(
         options,
         [each.model_dump(mode="json", by_alias=True) for each in found],
-        lambda: show_rows("Failures", ("id", "state", "kind", "engine", "question"), rows),
+        lambda: show_rows("Failures", ("id", "state", "kind", "engine", "question"), rows, whole=("id",)),
     )
 
 

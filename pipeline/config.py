@@ -416,6 +416,8 @@ def _from_file(file: Path) -> dict[str, Any]:
         return tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BadInput([Fault(str(file), "no such configuration file", "name one with --config")]) from None
+    except IsADirectoryError:
+        raise BadInput([Fault(str(file), "is a folder", "name the file in it")]) from None
     except (ValueError, RecursionError, OSError) as error:
         raise BadInput([Fault(str(file), f"cannot be read as TOML ({error})", "mend the file")]) from None
 

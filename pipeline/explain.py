@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -86,7 +87,10 @@ def explain(workspace: Workspace, wanted: str, run: str | None = None, hits: int
         figure = _in_studies(workspace, wanted)
         if figure is not None:
             return figure
-    found = _one_of(wanted, run_id, candidates, str(store.feed))
+    if not candidates:
+        near = difflib.get_close_matches(wanted, sorted({str(item["query_id"]) for item in published.items}), n=3)
+        raise BadInput([_unknown(wanted, run_id, str(store.feed), near)])
+    found = _one_of(wanted, candidates)
     if found.kind == "query":
         return published.explain_query(found.id, reproduction(workspace, published, wanted))
     if found.kind == "metric":
@@ -124,7 +128,7 @@ def _in_studies(workspace: Workspace, wanted: str) -> ExplainedFigure | None:
             found.append((digest, table, row, figured, StudyRow.model_validate(study)))
     if not found:
         return None
-    _one_of(wanted, "", [Found("figure", digest) for digest, *_ in found], str(workspace.store.feed))
+    _one_of(wanted, [Found("figure", digest) for digest, *_ in found])
     digest, table, row, figured, origin = found[0]
     return ExplainedFigure(
         id=digest[:8],
@@ -147,20 +151,25 @@ def _if_long(wanted: str, like: Callable[[str], list[str]]) -> list[str]:
     return like(wanted) if len(wanted) >= SHORTEST else []
 
 
-def _one_of(wanted: str, run_id: str, found: list[Found], feed: str) -> Found:
+def _unknown(wanted: str, run_id: str, feed: str, near: Sequence[str]) -> Fault:
+    where = f"id {wanted!r}"
+    if near:
+        what = f"run {run_id[:12]} has no number and no question of this id"
+        return Fault(where, what, f"did you mean {' or '.join(near)}?")
+    what = f"run {run_id[:12]} of {feed} has no number and no question of this id"
+    todo = (
+        f"give at least {SHORTEST} digits of an id in its report; an id belongs to one run, so name another run "
+        "with --run, another store with --store"
+    )
+    return Fault(where, what, todo)
+
+
+def _one_of(wanted: str, found: list[Found]) -> Found:
     if len(found) == 1:
         return found[0]
-    where = f"id {wanted!r}"
-    if not found:
-        what = f"run {run_id[:12]} of {feed} has no number and no question of this id"
-        todo = (
-            f"give at least {SHORTEST} digits of an id in its report; an id belongs to one run, so name another run "
-            "with --run, another store with --store"
-        )
-        raise BadInput([Fault(where, what, todo)])
     listed = ", ".join(f"{one.kind} {one.id if one.kind == 'query' else one.id[:16]}" for one in found[:_MOST_LISTED])
     more = f" and {len(found) - _MOST_LISTED} more" if len(found) > _MOST_LISTED else ""
-    raise BadInput([Fault(where, f"{len(found)} ids begin so", f"give more digits, one of: {listed}{more}")])
+    raise BadInput([Fault(f"id {wanted!r}", f"{len(found)} ids begin so", f"give more digits, one of: {listed}{more}")])
 
 
 # --- the command that makes it again ----------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from pipeline.errors import BadInput, Fault
 
 BOM = "\ufeff".encode()
 _MOST_SHOWN = 80
+_MOST_NO_ROWS = 10
 _ONE_OBJECT = "write one JSON object a line"
 
 
@@ -96,9 +97,20 @@ def _texts(value: JsonValue) -> Iterator[str]:
 
 
 def bad_input(path: Path, wrongs: Iterable[tuple[int, Wrong]]) -> BadInput:
-    """Return the error that names every fault, in the order of the lines; line 0 is the file as a whole."""
+    """Return the error that names every fault, in the order of the lines; line 0 is the file as a whole.
+
+    Of lines that are no rows at all, as of a file of another kind, the first few are named and the others counted.
+    """
     in_order = sorted(wrongs, key=lambda numbered: numbered[0])
-    return BadInput(Fault(_place(path, line, wrong.field), wrong.what, wrong.todo) for line, wrong in in_order)
+    no_rows = [line for line, wrong in in_order if wrong.todo == _ONE_OBJECT]
+    left_out = set(no_rows[_MOST_NO_ROWS:])
+    faults = [
+        Fault(_place(path, line, wrong.field), wrong.what, wrong.todo)
+        for line, wrong in in_order
+        if not (line in left_out and wrong.todo == _ONE_OBJECT)
+    ]
+    more = [Fault(str(path), f"and {len(left_out):,} more lines that are no rows", _ONE_OBJECT)] if left_out else []
+    return BadInput([*faults, *more])
 
 
 def in_row(value: object) -> str:

@@ -8,11 +8,11 @@ import re
 import select
 import sys
 import traceback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TextIO
+from typing import TYPE_CHECKING, Literal, Self, TextIO
 
 from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
@@ -302,13 +302,14 @@ def show_taps(states: Sequence[TapState], console: Console = out) -> None:
     console.print(table)
 
 
-def show_rows(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a small table; numbers stand to the right."""
+def show_rows(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], whole: Container[str] = ()) -> None:
+    """Print a small table; numbers stand to the right. Cells of ``whole`` columns are never broken: they are copied."""
     table = _table(title)
     listed = [list(row) for row in rows]
     for number, column in enumerate(columns):
         numeric = bool(listed) and all(isinstance(row[number], int | float) for row in listed)
-        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+        justify: Literal["left", "right"] = "right" if numeric else "left"
+        table.add_column(column, justify=justify, overflow="fold", no_wrap=column in whole)
     for row in listed:
         table.add_row(*(Breakable(str(cell)) for cell in row))
     out.print(table)
@@ -783,7 +784,6 @@ def as_json(published: Published, night: NightRow) -> dict[str, object]:
     }
 
 
-@contextmanager
 def tell_awaited(ledger: Path | None) -> None:
     """Say on standard error of a ledger that is named and is not there, that nothing is read from it."""
     if ledger is not None:
@@ -791,6 +791,7 @@ def tell_awaited(ledger: Path | None) -> None:
         print(f"assay: {one_line(str(ledger))}: {what}; mend `ledger` where there should be one", file=sys.stderr)
 
 
+@contextmanager
 def told_in_lines(debug: bool = False) -> Iterator[None]:
     """End the program with the right exit code when something goes wrong, and say why in single lines.
 

@@ -113,6 +113,19 @@ def test_a_miss_is_entered_before_there_is_a_corpus(project: Project, typed: Ass
     assert typed("feedback", "add", "sum", "--shown", "some/tap::x", *empty).exit_code == 0
 
 
+def test_ids_of_failures_are_shown_whole_however_narrow(typed: Assay, monkeypatch: pytest.MonkeyPatch) -> None:
+    failure = missed(typed)
+    monkeypatch.setenv("COLUMNS", "60")
+    assert failure in typed("feedback", "list").out
+
+
+def test_a_question_that_is_nearly_called_so_is_proposed(project: Project, typed: Assay) -> None:
+    project.write("golden/more", {"queryId": "access-set", "question": "sum it", "exemplar": CSV})
+    assert typed("run").exit_code == 0
+    ended = typed("explain", "acess-set")
+    assert (ended.exit_code, "did you mean access-set?" in ended.err, "--run" in ended.err) == (2, True, False)
+
+
 def test_a_named_ledger_that_is_not_there_is_told_in_one_line(project: Project, typed: Assay) -> None:
     slip = project.folder / "slip.sqlite"
     for words in (["feedback", "list"], ["score"], ["golden", "freeze", "first"], ["run"]):
@@ -133,3 +146,18 @@ def test_a_named_ledger_in_no_folder_is_refused_by_where_it_was_named(
     ended = typed("feedback", "list")
     assert (ended.exit_code, f"ASSAY_LEDGER: no such folder: {slip.parent}" in ended.err) == (2, True)
     assert not slip.parent.exists()
+
+
+def test_a_file_of_another_kind_is_told_in_ten_lines_and_a_count(project: Project, typed: Assay) -> None:
+    text = project.folder / "text.jsonl"
+    text.write_text("prose\n" * 152 + '{"queryId": "x"}\n')
+    ended = typed("score", "--golden", text)
+    lines = ended.err.splitlines()
+    assert (ended.exit_code, len([line for line in lines if "no JSON" in line])) == (2, 10)
+    assert f"assay: {text}: and 142 more lines that are no rows; write one JSON object a line" in lines
+    assert any("line 153" in line for line in lines)
+
+
+def test_a_folder_as_configuration_is_called_one(project: Project, assay: Assay) -> None:
+    ended = assay("run", "--config", project.folder)
+    assert (ended.exit_code, ended.err) == (2, f"assay: {project.folder}: is a folder; name the file in it\n")
