@@ -260,16 +260,17 @@ def _said(
     fits = [row for row in rows["falloff_fits"] if _key_of(row) == key and row["metric"] == METRIC]
     sentences += [
         _Sentence(
-            f"Of three models the {text_of(row, 'model')} one fits best: on the {count_of(row, 'held_out')} largest "
-            f"sizes, held out, it is off by {number_of(row, 'held_out_error'):.3f}."
+            f"Of three models the {text_of(row, 'model')} one fits best: on {_largest(count_of(row, 'held_out'))}, held "
+            f"out, it is off by {number_of(row, 'held_out_error'):.3f}.",
+            figure_id("falloff_fits", row),
         )
         for row in fits
         if row["chosen"] and row["held_out_error"] is not None
     ]
     if _drawable(by_name):
         sentences.append(_Sentence(_gap(by_name), figure_id("falloff", by_name[-1])))
-    told = [*_answering(abstaining.get(key, {})), *_left_out(last, headline.get((key.golden_set, key.engine)))]
-    sentences += [_Sentence(sentence) for sentence in told]
+    sentences += _answering(abstaining.get(key, {}))
+    sentences += [_Sentence(said) for said in _left_out(last, headline.get((key.golden_set, key.engine)))]
     return _of(key, label, sentences)
 
 
@@ -343,35 +344,38 @@ def _gap(by_name: Sequence[Row]) -> str:
     )
 
 
-def _answering(measures: Mapping[str, Sequence[Row]]) -> Iterable[str]:
+def _largest(sizes: int) -> str:
+    return "the largest size" if sizes == 1 else f"the {sizes} largest sizes"
+
+
+def _answering(measures: Mapping[str, Sequence[Row]]) -> Iterable[_Sentence]:
     """Say what answering is worth at both ends, and how often it answers what has no answer."""
     if not measures:
         return
     if not _drawable(measures["truthfulness"]):
         least = min(measures["truthfulness"], key=lambda row: count_of(row, "n"))
-        yield (
+        yield _Sentence(
             f"What answering is worth is not drawn: {counted(count_of(least, 'n'), 'independent first answer')} "
-            f"{'is' if least['n'] == 1 else 'are'} judged, and fewer than 20 support no curve."
+            f"{'is' if least['n'] == 1 else 'are'} judged, and fewer than 20 support no curve.",
+            figure_id("falloff", least),
         )
     else:
-        yield (
-            f"With a threshold fitted at each size truthfulness goes {_from_to(measures['truthfulness'])}; always "
-            f"answering, {_from_to(measures['truthfulness_always_answer'])}; always abstaining is 0 throughout."
-        )
+        fitted = "With a threshold fitted at each size truthfulness"
+        yield _goes(fitted, measures["truthfulness"], "; always abstaining is 0 throughout")
+        yield _goes("Always answering, it", measures["truthfulness_always_answer"])
     rate = measures["false_answer_rate"]
     if rate[-1]["value"] is None:
-        yield f"How often it answers what has no answer is not known: {text_of(rate[-1], 'reason')}."
+        unknown = f"How often it answers what has no answer is not known: {text_of(rate[-1], 'reason')}."
+        yield _Sentence(unknown, figure_id("falloff", rate[-1]))
     else:
         weak = f", {rate[-1]['label']}" if rate[-1]["label"] != "ok" else ""
-        yield (
-            f"The share of questions without an answer that it answers goes {_from_to(rate)} "
-            f"(n {rate[-1]['n']}{weak}); "
-            f"the share of answerable ones that it abstains from goes {_from_to(measures['false_abstention_rate'])}."
-        )
+        yield _goes("The share of questions without an answer that it answers", rate, f" (n {rate[-1]['n']}{weak})")
+        yield _goes("The share of answerable questions that it abstains from", measures["false_abstention_rate"])
 
 
-def _from_to(rows: Sequence[Row]) -> str:
-    return f"from {_value(rows[0])} to {_value(rows[-1])}"
+def _goes(what: str, rows: Sequence[Row], more: str = "") -> _Sentence:
+    said = f"{what} goes from {_value(rows[0])} to {_value(rows[-1])}{more}."
+    return _Sentence(said, figure_id("falloff", rows[-1]))
 
 
 def _left_out(last: Row, headline: float | None) -> list[str]:

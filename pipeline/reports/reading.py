@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from pipeline.checks.known import KNOWN_ITEM_ROWS
 from pipeline.errors import MissingArtifact
 from pipeline.errors import counted as counted
-from pipeline.falloff.rows import FALLOFF, FALLOFF_SUMMARIES
+from pipeline.falloff.rows import FALLOFF, FALLOFF_FITS, FALLOFF_SUMMARIES
 from pipeline.scoring.near import NEAR_METRICS
 from pipeline.scoring.outcomes import JUDGED_METRICS
 from pipeline.scoring.policies import ABSTENTION
@@ -89,7 +89,7 @@ def metric_digest(row: Mapping[str, object]) -> str:
 
 FIGURES = {
     table.name: table.key
-    for table in (FALLOFF, FALLOFF_SUMMARIES, NEAR_METRICS, KNOWN_ITEM_ROWS, ABSTENTION, JUDGED_METRICS)
+    for table in (FALLOFF, FALLOFF_FITS, FALLOFF_SUMMARIES, NEAR_METRICS, KNOWN_ITEM_ROWS, ABSTENTION, JUDGED_METRICS)
 }
 """Tables beside ``metrics`` whose rows have ids, and the columns that tell their rows apart."""
 DRAWN_KINDS = ("random", "entries")
