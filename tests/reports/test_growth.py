@@ -11,7 +11,7 @@ import pytest
 from pipeline.config import Overrides, load
 from pipeline.reports.charts import PALETTE
 from pipeline.reports.feed import published_runs, read_run
-from pipeline.reports.growth import TABLES, Growth, growth
+from pipeline.reports.growth import TABLES, Growth, Said, _each_once, growth
 from pipeline.reports.reading import figure_id
 
 
@@ -60,6 +60,27 @@ def test_the_model_that_fits_best_is_told_with_its_id(examples: Path, finished: 
     told = dict(zip(said.sentences, said.ids, strict=True))
     sentence = "Of three models the power one fits best: on the largest size, held out, it is off by 0.003."
     assert told[sentence] == figure_id("falloff_fits", best)
+
+
+def test_what_all_orders_have_in_common_is_said_once() -> None:
+    one = Said("s", "bm25", "taps in drawn orders", "ok", ("Begins.", "Loses."), ("a", "b"))
+    other = one._replace(kind="the smallest tap first", sentences=("Begins.", "Gains."), ids=("c", "d"))
+    common, *rest = _each_once([one, other])
+    assert common.kind == "in each of these orders: taps in drawn orders; the smallest tap first"
+    assert (common.sentences, common.ids) == (("Begins.",), ("a",))
+    assert [(said.sentences, said.ids) for said in rest] == [(("Loses.",), ("b",)), (("Gains.",), ("d",))]
+    assert _each_once([one]) == (one,)
+
+
+def test_orders_that_equal_others_are_counted_in_one_sentence(embedded: Growth) -> None:
+    assert embedded.not_drawn == (
+        "Golden set default: 6 different orders of the 3 taps that join exist; all are drawn (20 were asked for).",
+    )
+
+
+def test_a_tap_that_brought_back_more_than_it_took_is_named(embedded: Growth) -> None:
+    (figure,) = [figure for figure in embedded.figures if figure.name == "attribution"]
+    assert "which is not drawn: gleaner/awesome-skills -0.17." in figure.note
 
 
 def test_an_engine_has_the_colour_of_its_place_among_all(examples: Path, finished: Path) -> None:
