@@ -87,6 +87,17 @@ def metric_digest(row: Mapping[str, object]) -> str:
     return hashlib.sha256(key.encode("utf-8")).hexdigest()
 
 
+def told_of_both(n: int, pinned: Mapping[str, float | None], by_name: Mapping[str, float | None]) -> str:
+    """Say what two gradings come to over the ``n`` items that count under both, where they have different ones."""
+    values = ((metric, *(_short(of[metric]) for of in (pinned, by_name))) for metric in HEADLINE)
+    told = ", ".join(f"{metric} {first} and {second}" for metric, first, second in values)
+    return f"over the {counted(n, 'question')} that {'has' if n == 1 else 'have'} both, as pinned and by name: {told}"
+
+
+def _short(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.4f}"
+
+
 FIGURES = {
     table.name: table.key
     for table in (FALLOFF, FALLOFF_FITS, FALLOFF_SUMMARIES, NEAR_METRICS, KNOWN_ITEM_ROWS, ABSTENTION, JUDGED_METRICS)
