@@ -745,7 +745,7 @@ def publish(workspace: Workspace, corpus: Corpus, grouped: Artifact, sets: Seque
     if told:
         from pipeline.reports.forecasts import record_outcomes
 
-        record_outcomes(workspace.store, told)
+        detail = "; ".join([*([detail] if detail else []), *record_outcomes(workspace.store, told)]) or None
     workspace.note(FEED, published.run_id[:12], source, time.monotonic() - started, detail)
     workspace.night.came_out(published.run_id)
     return published
@@ -763,6 +763,8 @@ class Headline(Record):
     values: dict[str, float | None] = Field(description="Measures by canonical name; null where undefined.")
     n_items: int = Field(description="Items scored.")
     label: str = Field(description="What the number of items allows to say.")
+    n_both: int = Field(default=0, description="Items scored under both gradings; 0 where they are the same items.")
+    over_both: dict[str, float | None] = Field(default={}, description="The measures over those items.")
 
 
 class Published(NamedTuple):

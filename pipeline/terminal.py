@@ -10,6 +10,7 @@ import sys
 import traceback
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TextIO
@@ -53,7 +54,7 @@ from pipeline.reports.explained import (
 )
 from pipeline.reports.feed import NightRow, NightStep, Step, StudyRow
 from pipeline.reports.proposal import PinProposal, RowChange, TapChange
-from pipeline.reports.reading import HEADLINE, counted
+from pipeline.reports.reading import HEADLINE, counted, told_of_both
 from pipeline.scoring.answered import Answered
 from pipeline.scoring.rows import MetricValue
 from pipeline.stages import Headline, Published
@@ -149,14 +150,19 @@ def show_night(published: Published, night: NightRow) -> None:
 
 
 class Breakable:
-    """A foreign text in a cell: on one line if it fits, else broken after a space or a sign rather than in a word."""
+    """A foreign text in a cell: on one line if it fits, else broken after a space, a word that is too long at a sign.
+
+    The sign of a number stays with it.
+    """
 
     def __init__(self, text: str) -> None:
-        self._pieces = _BREAKS.split(one_line(text))
+        self._words = _SPACES.split(one_line(text))
+        self._pieces = [piece for word in self._words for piece in _SIGNS.split(word)]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        fit = all(cell_len(word.rstrip()) <= options.max_width for word in self._words)
         lines, line = [], ""
-        for piece in self._pieces:
+        for piece in self._words if fit else self._pieces:
             if line and cell_len((line + piece).rstrip()) > options.max_width:
                 lines.append(line.rstrip())
                 line = ""
@@ -169,8 +175,9 @@ class Breakable:
         return Measurement(min(max(lengths), whole), whole)
 
 
-_BREAKS = re.compile(r"(?<=[ /:,_-])(?![ /:,_-])")
-"""Where a text may be broken: after a space, and after signs that join words, as in names and paths."""
+_SPACES = re.compile(r"(?<= )(?! )")
+_SIGNS = re.compile(r"(?<=[/:,_-])(?<!^[-])(?![ /:,_-])")
+"""Where a word may be broken: after signs that join words, as in names and paths, but not after that of a number."""
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -199,6 +206,10 @@ def _steps_table(steps: Sequence[NightStep]) -> Table:
 def show_headline(headline: Sequence[Headline]) -> None:
     """Print the headline measures, and what is counted beside them."""
     out.print(headline_table(headline))
+    for pinned, by_name in pairwise(headline):
+        if pinned.n_both and (pinned.golden_set, pinned.engine) == (by_name.golden_set, by_name.engine):
+            told = told_of_both(pinned.n_both, pinned.over_both, by_name.over_both)
+            show_line(f"{pinned.golden_set}, {pinned.engine}: {told}")
     if headline:
         show_line(
             "Items are those that count. The n of the report counts clusters of related ones, so it may be smaller."
@@ -275,7 +286,7 @@ def show_checks(checks: Iterable[CheckRow], known: Iterable[KnownItemsRow]) -> N
 def _apart(worst: float | None) -> str:
     if worst is None:
         return "nothing to compare"
-    return f"at most {worst:.1e} apart" if worst else "none of them apart"
+    return f"at most {worst:.1e} apart" if worst else "all equal"
 
 
 def not_run_as_json(absent: Absent | None) -> list[dict[str, object]]:
@@ -472,21 +483,21 @@ def show_study(studied: Studied) -> None:
 def show_forecast(made: Forecasted) -> None:
     """Show what a tap would change: the headline measures as pinned, and what it would take and bring."""
     shown = [row for row in made.rows if row.grading == "row" and row.metric in HEADLINE]
-    show_rows(
-        f"What {made.tap.name} would change",
-        ("set, engine", "measure", "now", "with it", "change", "95% interval", "outlook"),
-        [
-            [
-                f"{row.golden_set}, {row.engine}",
-                row.metric,
-                *(_figure(value) for value in (row.before, row.after)),
-                _figure(row.change, "+"),
-                f"{_figure(row.low, '+')} to {_figure(row.high, '+')}",
-                ": ".join(said for said in (row.outlook, row.reason) if said),
-            ]
-            for row in shown
-        ],
-    )
+    table = _table(f"What {made.tap.name} would change", "set, engine, measure")
+    _add_numbers(table, "now", "with it", "change", "low", "high")
+    table.add_column("outlook", overflow="fold")
+    above = ""
+    for row in shown:
+        heading = f"{row.golden_set}, {row.engine}"
+        if heading != above:
+            table.add_row(Breakable(heading))
+            above = heading
+        changes = (_figure(value, "+") for value in (row.change, row.low, row.high))
+        outlook = ": ".join(said for said in (row.outlook, row.reason) if said)
+        table.add_row(f"  {row.metric}", _figure(row.before), _figure(row.after), *changes, Breakable(outlook))
+    out.print(table)
+    if shown:
+        show_line("Low and high are the ends of the 95% interval of the change.")
     for row in [row for row in shown if row.metric == HEADLINE[0]]:
         where = f"{row.golden_set}, {row.engine}"
         for verb, items in (("take", row.taken), ("bring", row.brought)):
@@ -506,7 +517,7 @@ def show_forecast(made: Forecasted) -> None:
 
 
 def _figure(value: float | None, sign: str = "") -> str:
-    return "–" if value is None else f"{value:{sign}.4f}"
+    return "–" if value is None else f"{round(value, 4) + 0.0:{sign if round(value, 4) else ''}.4f}"
 
 
 def show_line(text: str) -> None:

@@ -19,8 +19,10 @@ from rich.console import Console
 
 from pipeline.cli import app, concepts_app, feedback_app, golden_app, qrels_app, taps_app
 from pipeline.config import Config
+from pipeline.reports.reading import HEADLINE
+from pipeline.stages import Headline
 from pipeline.tables import schema_files
-from pipeline.terminal import Breakable
+from pipeline.terminal import Breakable, show_headline
 from tests.conftest import PROJECT, Ended
 from tests.taps.gitforge import Repository
 
@@ -341,6 +343,33 @@ def test_a_reader_who_goes_away_ends_the_command_without_a_word(finished: Path, 
         process.stdout.close()
         said = process.stderr.read()
     assert (process.returncode, said) == (128 + 13, b"")
+
+
+def test_means_over_different_questions_are_told_over_those_of_both_too(capsys: pytest.CaptureFixture[str]) -> None:
+    def row(grading: str, items: int, value: float) -> Headline:
+        about = {"golden_set": "home", "engine": "bm25", "grading": grading, "label": "insufficient items"}
+        values = {"values": dict.fromkeys(HEADLINE, value), "over_both": dict.fromkeys(HEADLINE, 1.0)}
+        return Headline.model_validate({**about, **values, "n_items": items, "n_both": 4})
+
+    show_headline([row("row", 5, 0.8), row("name", 4, 1.0)])
+    told = "home, bm25: over the 4 questions that have both, as pinned and by name: recall@10 1.0000 and 1.0000"
+    assert told in capsys.readouterr().out
+
+
+def test_a_number_is_not_parted_from_its_sign_nor_a_name_at_its_hyphen_where_it_fits() -> None:
+    console = Console(width=12, file=StringIO())
+    console.print(Breakable("-0.0643 to -0.0069"))
+    console.print(Breakable("home-tests, bm25"))
+    console.print(Breakable("home-regression"))
+    told = str(console.file.getvalue()).split("\n")  # type: ignore[attr-defined]
+    assert [line.rstrip() for line in told[:-1]] == [
+        "-0.0643 to",
+        "-0.0069",
+        "home-tests,",
+        "bm25",
+        "home-",
+        "regression",
+    ]
 
 
 @given(

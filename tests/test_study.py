@@ -103,6 +103,8 @@ class Told(NamedTuple):
 
     said: dict[str, Any]
     run: Path
+    details: list[dict[str, Any]]
+    """What the night that admitted it told of its outputs."""
     recorded: list[dict[str, Any]]
 
 
@@ -123,7 +125,9 @@ def admitted(world: World, tmp_path_factory: pytest.TempPathFactory) -> Told:
         taps.write(world.row(COPIES))
     main(["run", "--config", str(config), "--json"])
     latest = json.loads((config.parent / "store" / "feed" / "latest.json").read_text())["folder"]
-    return Told({"rows": before}, config.parent / "store" / "feed" / latest, recorded(config))
+    feed = config.parent / "store" / "feed"
+    details = pq.read_table(max((feed / "nights").iterdir()))["details"].to_pylist()[0]
+    return Told({"rows": before}, feed / latest, details, recorded(config))
 
 
 def of(rows: Sequence[dict[str, Any]], metric: str = "recall@10", grading: str = "row") -> dict[str, Any]:
@@ -150,6 +154,12 @@ def test_once_it_is_admitted_what_it_did_stands_beside_what_was_said(admitted: T
     assert row["error"] == pytest.approx(0.0)
     assert row["within"] is True and row["outcome"] is None
     assert admitted.run.name == f"run={row['run_after']}" and row["run_before"] != row["run_after"]
+
+
+def test_the_night_that_admits_it_tells_what_came_of_the_forecast(admitted: Told) -> None:
+    (told,) = [each["detail"] for each in admitted.details if each["stage"] == "feed"]
+    change = f"{-HURT / QUESTIONS:+.4f}"
+    assert f"recall@10 was said to change by {change} and changed by {change}, within the interval" in told
 
 
 def test_the_tap_that_hurts_is_named_and_the_one_of_other_texts_is_not(admitted: Told) -> None:
@@ -332,7 +342,10 @@ class TestStudy:
         config = world.project(tmp_path / "p", [ANSWERS, OTHERS], ROWS, orders=3)
         ended = assay("study", "--by", "random", "--by", "random", "--config", config, "--json")
         assert ended.json["by"] == ["random"]
-        assert any("the same order as seed 0" in said for said in ended.json["not_drawn"])
+        assert any(
+            "one tap joins, so there is one order; it is drawn once (3 were asked for)" in said
+            for said in ended.json["not_drawn"]
+        )
         seeds = pq.read_table(Path(ended.json["folder"]) / "falloff.parquet")["seed"].to_pylist()
         assert {*seeds} == {0, None}
 

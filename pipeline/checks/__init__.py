@@ -19,7 +19,7 @@ from pipeline.store import Stage
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CHECKS = Stage("checks", 3)
+CHECKS = Stage("checks", 4)
 
 
 class CheckRow(Record):
@@ -30,7 +30,9 @@ class CheckRow(Record):
     peer: str = Field(description="The package that it was checked with, and its version.")
     entries: int = Field(description="Entries of the sample, drawn by the digests of corpus, tap and path.")
     values: int = Field(description="Values that were compared.")
-    worst_difference: float | None = Field(description="The largest difference; null where nothing was compared.")
+    worst_difference: float | None = Field(
+        description="The largest difference, of signatures 1 where one differs; null where nothing was compared."
+    )
     tolerance: float = Field(description="The largest difference that passes.")
     passed: bool | None = Field(
         description="Whether every value is within the tolerance; null: none was compared, as `detail` says."

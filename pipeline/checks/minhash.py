@@ -55,7 +55,7 @@ def outcomes(check: str, peer: str, sample: Sample, engines: Mapping[str, Engine
         tolerance=0.0,
         passed=differs.size == 0 if fitting else None,
         detail=(
-            f"the minima of {len(fitting)} bodies, bit for bit: 1 where one differs"
+            f"{len(fitting)} bodies compared bit for bit"
             if fitting
             else f"no body of the sample has a word and at most {LONGEST:,} characters"
         ),

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipeline.errors import BadInput, Fault
-from pipeline.falloff.rows import OrderKind, Regime
+from pipeline.falloff.rows import SAME_ORDER, OrderKind, Regime
 
 ORDERS = 20
 """Drawn orders, unless said otherwise."""
@@ -160,7 +160,7 @@ def random_orders(corpus: Corpus, orders: int = ORDERS, first: int = 0) -> Order
     for seed in range(first, first + orders if joining else first):
         taps = tuple(sorted(joining, key=lambda tap: hashlib.sha256(f"{seed} {tap}".encode()).digest()))
         if taps in drawn:
-            reason = f"the same order as seed {drawn[taps].seed}: {_number(len(joining), 'tap joins', 'taps join')}"
+            reason = f"{SAME_ORDER} {drawn[taps].seed}: {_number(len(joining), 'tap joins', 'taps join')}"
             not_drawn.append(NotDrawn(f"random order, seed {seed}", reason))
         else:
             drawn[taps] = _by_taps(corpus, "random", seed, taps)
@@ -210,7 +210,7 @@ def entry_orders(corpus: Corpus, orders: int = ORDERS, first: int = 0) -> Orders
         joins[rows[np.argsort(keys, kind="stable")]] = np.arange(1, rows.size + 1)
         earlier = drawn.setdefault(joins.tobytes(), Order("entries", seed, joins))
         if earlier.seed != seed:
-            reason = f"the same order as seed {earlier.seed}: {_number(rows.size, 'entry joins', 'entries join')}"
+            reason = f"{SAME_ORDER} {earlier.seed}: {_number(rows.size, 'entry joins', 'entries join')}"
             not_drawn.append(NotDrawn(f"order of single entries, seed {seed}", reason))
     return Orders(tuple(drawn.values()), tuple(not_drawn))
 

@@ -21,6 +21,8 @@ Summary = Literal["loss per doubling", "half size", "floor crossing", "engine cr
 Outlook = Literal["hurts", "helps", "no change shown"]
 BELOW = "below it at the smallest size already"
 """Why a floor is crossed at no size."""
+SAME_ORDER = "the same order as seed"
+"""Why a seed has no order of its own begins with this."""
 
 
 class FalloffPoint(Record):

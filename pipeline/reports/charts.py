@@ -19,6 +19,8 @@ Spec = dict[str, JsonValue]
 """A Vega-Lite specification, or a part of one."""
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+PARTS = ("#00588A", "#E69F00", "#D55E00", "#A6D8F5", "#009E73", "#CC79A7")
+"""Colours of the parts of bars: neighbours differ in lightness too, so that they stay apart in grey."""
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
 INK = "#1b1f24"
 """Colour of text and lines. On the page it becomes the colour of the text around the chart, in light and in dark."""
@@ -405,14 +407,14 @@ def bars(
     """Specify a horizontal bar for each row, of parts that are stacked or, else, stand below one another.
 
     Rows and parts keep the order in which they first appear. With ``share`` values lie in 0..1, shown in percent. Parts
-    are coloured in the order of ``hues``, and then in their own.
+    are coloured in the order of ``hues``, and then in their own; without ``hues`` they have the colours of ``PARTS``.
     """
 
     def spec(size: Size) -> Spec:
         size = _fitted(size, [bar.row for bar in parts], max(len(bar.note) for bar in parts))
         names = _short(size, [*hues, *(bar.part for bar in parts)])
         kinds = [names[part] for part in dict.fromkeys(bar.part for bar in parts)]
-        colour = _colour(names, [bar.part for bar in parts])
+        colour = _colour(names, [bar.part for bar in parts], PALETTE if hues else PARTS)
         y = _rows([bar.row for bar in parts], [] if stacked else kinds)
         axis: Spec = {"title": title, "format": ".0%" if share else ",d", "tickMinStep": 0.01 if share else 1}
         axis |= {"tickCount": 8 if size.long_notes else 2}
@@ -577,8 +579,8 @@ def _short(size: Size, names: Sequence[str]) -> dict[str, str]:
     return short
 
 
-def _colour(called: Mapping[str, str], drawn: Sequence[str]) -> Spec:
-    return {"color": _scaled(called, drawn, PALETTE)}
+def _colour(called: Mapping[str, str], drawn: Sequence[str], palette: Sequence[str] = PALETTE) -> Spec:
+    return {"color": _scaled(called, drawn, palette)}
 
 
 def _shape(called: Mapping[str, str], drawn: Sequence[str]) -> Spec:

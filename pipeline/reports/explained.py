@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 TABLES = ("runs", "entries", "rankings", "items", "metrics")
 """The tables of a run that are read."""
-FIGURE_TABLES = (*FIGURES, "falloff_fits", "metrics", "outcomes")
+FIGURE_TABLES = (*FIGURES, "metrics", "outcomes")
 """The tables that figures beside the means stand in, and are made from."""
 ITEM_TREATMENT = "removed"
 """The treatment of mirrors under which the values of items are published."""
@@ -199,6 +199,8 @@ class Figured:
             other = {**row, "engine": row["against"]} if row["summary"] == "engine crossing" else None
             points = [self._same("falloff", each, curve) for each in (row, other) if each is not None]
             return [*points, self._same("falloff_fits", row, curve)]
+        if table == "falloff_fits":
+            return [self._same("falloff", row, curve)]
         if table == "falloff":
             orders = self._same("falloff", row, (*curve, "step"), whole=True)
             return [orders.model_copy(update={"rows": [each for each in orders.rows if each["seed"] is not None]})]

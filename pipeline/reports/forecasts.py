@@ -11,7 +11,7 @@ from pydantic import Field
 from pipeline.falloff.rows import FORECASTS, Forecast
 from pipeline.records import Table
 from pipeline.reports.feed import published_runs, read_run
-from pipeline.reports.reading import number_of, rows_of
+from pipeline.reports.reading import HEADLINE, number_of, rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,14 +61,28 @@ def publish_forecast(store: Store, rows: Sequence[ForecastRow]) -> list[Forecast
     return scored
 
 
-def record_outcomes(store: Store, paths: Sequence[Path]) -> None:
-    """Put beside the forecasts of some files what the published runs say of them. Known outcomes stay."""
+def record_outcomes(store: Store, paths: Sequence[Path]) -> list[str]:
+    """Put beside the forecasts of some files what the published runs say of them. Known outcomes stay.
+
+    Returns:
+        What came of recall@10 as pinned, a line each where it is known now.
+    """
     runs = _runs(store) if paths else []
+    came: list[ForecastRow] = []
     for path in paths:
         before = [ForecastRow.model_validate(row) for row in rows_of(_read(path))]
         after = [_scored(row, runs) for row in before]
         if after != before:
             _write(store, path, after)
+        came += [new for old, new in zip(before, after, strict=True) if old.realised is None is not new.realised]
+    return [_told(row) for row in came if (row.grading, row.metric) == ("row", HEADLINE[0])]
+
+
+def _told(row: ForecastRow) -> str:
+    said, came = ("unknown" if value is None else f"{value:+.4f}" for value in (row.change, row.realised))
+    within = {True: ", within the interval", False: ", outside of the interval", None: ""}[row.within]
+    about = f"{row.tap} on {row.golden_set} with {row.engine}"
+    return f"forecast of {about}: {row.metric} was said to change by {said} and changed by {came}{within}"
 
 
 def _read(path: Path) -> pa.Table:

@@ -5,12 +5,13 @@ A curve that would mislead is not drawn; a sentence says why. The numbers stand 
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipeline.falloff.rows import BELOW
+from pipeline.falloff.rows import BELOW, SAME_ORDER
 from pipeline.reports.charts import ROOM, Bar, Point, bars, falling
 from pipeline.reports.figures import Figure, figure_of
 from pipeline.reports.reading import (
@@ -141,7 +142,7 @@ def growth(
     taken = [row for row in rows["attribution"] if row["grading"] == "row"]
     lost = _lost(taken, questions)
     return Growth(
-        said=tuple(
+        said=_each_once(
             _said(key, points, curves.get(key._replace(grading="name"), []), rows, headline, abstaining)
             for key, points in curves.items()
             if key.grading == "row"
@@ -260,17 +261,39 @@ def _said(
     fits = [row for row in rows["falloff_fits"] if _key_of(row) == key and row["metric"] == METRIC]
     sentences += [
         _Sentence(
-            f"Of three models the {text_of(row, 'model')} one fits best: on the {count_of(row, 'held_out')} largest "
-            f"sizes, held out, it is off by {number_of(row, 'held_out_error'):.3f}."
+            f"Of three models the {text_of(row, 'model')} one fits best: on {_largest(count_of(row, 'held_out'))}, "
+            f"held out, it is off by {number_of(row, 'held_out_error'):.3f}.",
+            figure_id("falloff_fits", row),
         )
         for row in fits
         if row["chosen"] and row["held_out_error"] is not None
     ]
     if _drawable(by_name):
         sentences.append(_Sentence(_gap(by_name), figure_id("falloff", by_name[-1])))
-    told = [*_answering(abstaining.get(key, {})), *_left_out(last, headline.get((key.golden_set, key.engine)))]
-    sentences += [_Sentence(sentence) for sentence in told]
+    sentences += _answering(abstaining.get(key, {}))
+    sentences += [_Sentence(said) for said in _left_out(last, headline.get((key.golden_set, key.engine)))]
     return _of(key, label, sentences)
+
+
+def _each_once(said: Iterable[Said]) -> tuple[Said, ...]:
+    """Say once what the curves of a set under an engine have in common: all orders begin and end alike."""
+    of: dict[tuple[str, str], list[Said]] = defaultdict(list)
+    for each in said:
+        of[each.golden_set, each.engine].append(each)
+    found: list[Said] = []
+    for same in of.values():
+        common = set.intersection(*({*each.sentences} for each in same)) if len(same) > 1 else set()
+        if common:
+            orders = "; ".join(each.kind for each in same)
+            found.append(_only(same[0]._replace(kind=f"in each of these orders: {orders}"), common))
+            same = [_only(each, {*each.sentences} - common) for each in same]
+        found += [each for each in same if each.sentences]
+    return tuple(found)
+
+
+def _only(said: Said, kept: Container[str]) -> Said:
+    told = [(text, id_) for text, id_ in zip(said.sentences, said.ids, strict=True) if text in kept]
+    return said._replace(sentences=tuple(text for text, _ in told), ids=tuple(id_ for _, id_ in told))
 
 
 class _Sentence(NamedTuple):
@@ -343,35 +366,38 @@ def _gap(by_name: Sequence[Row]) -> str:
     )
 
 
-def _answering(measures: Mapping[str, Sequence[Row]]) -> Iterable[str]:
+def _largest(sizes: int) -> str:
+    return "the largest size" if sizes == 1 else f"the {sizes} largest sizes"
+
+
+def _answering(measures: Mapping[str, Sequence[Row]]) -> Iterable[_Sentence]:
     """Say what answering is worth at both ends, and how often it answers what has no answer."""
     if not measures:
         return
     if not _drawable(measures["truthfulness"]):
         least = min(measures["truthfulness"], key=lambda row: count_of(row, "n"))
-        yield (
+        yield _Sentence(
             f"What answering is worth is not drawn: {counted(count_of(least, 'n'), 'independent first answer')} "
-            f"{'is' if least['n'] == 1 else 'are'} judged, and fewer than 20 support no curve."
+            f"{'is' if least['n'] == 1 else 'are'} judged, and fewer than 20 support no curve.",
+            figure_id("falloff", least),
         )
     else:
-        yield (
-            f"With a threshold fitted at each size truthfulness goes {_from_to(measures['truthfulness'])}; always "
-            f"answering, {_from_to(measures['truthfulness_always_answer'])}; always abstaining is 0 throughout."
-        )
+        fitted = "With a threshold fitted at each size truthfulness"
+        yield _goes(fitted, measures["truthfulness"], "; always abstaining is 0 throughout")
+        yield _goes("Always answering, it", measures["truthfulness_always_answer"])
     rate = measures["false_answer_rate"]
     if rate[-1]["value"] is None:
-        yield f"How often it answers what has no answer is not known: {text_of(rate[-1], 'reason')}."
+        unknown = f"How often it answers what has no answer is not known: {text_of(rate[-1], 'reason')}."
+        yield _Sentence(unknown, figure_id("falloff", rate[-1]))
     else:
         weak = f", {rate[-1]['label']}" if rate[-1]["label"] != "ok" else ""
-        yield (
-            f"The share of questions without an answer that it answers goes {_from_to(rate)} "
-            f"(n {rate[-1]['n']}{weak}); "
-            f"the share of answerable ones that it abstains from goes {_from_to(measures['false_abstention_rate'])}."
-        )
+        yield _goes("The share of questions without an answer that it answers", rate, f" (n {rate[-1]['n']}{weak})")
+        yield _goes("The share of answerable questions that it abstains from", measures["false_abstention_rate"])
 
 
-def _from_to(rows: Sequence[Row]) -> str:
-    return f"from {_value(rows[0])} to {_value(rows[-1])}"
+def _goes(what: str, rows: Sequence[Row], more: str = "") -> _Sentence:
+    said = f"{what} goes from {_value(rows[0])} to {_value(rows[-1])}{more}."
+    return _Sentence(said, figure_id("falloff", rows[-1]))
 
 
 def _left_out(last: Row, headline: float | None) -> list[str]:
@@ -397,7 +423,10 @@ def _notes(notes: Sequence[Row], curves: Mapping[_Key, Sequence[Row]]) -> list[s
     sentences = []
     for (golden_set, what, _), rows in sorted(found.items()):
         about = "" if rows[0]["engine"] == "*" else f"{text_of(rows[0], 'engine')}: "
-        if what == "curve":
+        repeated = _repeated(rows, curves)
+        if repeated:
+            sentences.append(f"Golden set {golden_set}: {repeated}.")
+        elif what == "curve":
             for row in rows:
                 of = "" if row["engine"] == "*" else f" of {text_of(row, 'engine')}"
                 sentences.append(f"Golden set {golden_set}: no curve{of} is drawn: {text_of(row, 'reason')}.")
@@ -410,6 +439,25 @@ def _notes(notes: Sequence[Row], curves: Mapping[_Key, Sequence[Row]]) -> list[s
             )
     more = len(sentences) - MOST_NOTES
     return [*sentences[:MOST_NOTES], *([f"And {more:,} more, in falloff_notes.parquet."] if more > 0 else [])]
+
+
+def _repeated(rows: Sequence[Row], curves: Mapping[_Key, Sequence[Row]]) -> str:
+    """Say how many orders there are, where all of ``rows`` are orders that equal an earlier one; else nothing."""
+    about = rows[0]["golden_set"], rows[0]["order_kind"]
+    points = next((of for key, of in curves.items() if (key.golden_set, key.kind) == about), [])
+    if not points or not all(text_of(row, "reason").startswith(SAME_ORDER) for row in rows):
+        return ""
+    unit = "entries" if rows[0]["order_kind"] == "entries" else "taps"
+    one = {"entries": "entry", "taps": "tap"}[unit]
+    first, last = points[0], points[-1]
+    drawn, joining = count_of(last, "orders"), count_of(last, unit) - count_of(first, unit)
+    asked = drawn + len(rows)
+    if joining == 1:
+        return f"one {one} joins, so there is one order; it is drawn once ({asked} were asked for)"
+    if drawn == math.factorial(min(joining, 20)):
+        exist = f"{drawn} different orders of the {joining:,} {unit} that join exist"
+        return f"{exist}; all are drawn ({asked} were asked for)"
+    return f"of {asked} orders of the {joining:,} {unit} that join {drawn} are different, and drawn"
 
 
 def _value(row: Row) -> str:
@@ -621,13 +669,20 @@ def _taken_figure(taken: Sequence[Row]) -> Figure:
             f"{_lost_in_words(whole, len(several))} answered among the taps that hold the answers, and no more in the "
             f"whole corpus. A tap's part of a question is how often its joining lost it, over "
             f"{count_of(whole[0], 'orders')} orders; the parts of a question add up to 1. A tap that brings back what "
-            "others took can have a part below 0, which is not drawn."
+            f"others took can have a part below 0, which is not drawn{_below(sums)}."
             + left_out(len(takers) - len(parts), "attribution")
         ),
         bars(parts, "questions taken") if parts else None,
         ("golden set", "engine", "tap", "questions taken", "which, and its part"),
         [(*key, f"{sums[key]:.2f}", "; ".join(_parts(of[key]))) for key in order[:MOST_LOST]],
     )
+
+
+def _below(sums: Mapping[tuple[str, str, str], float]) -> str:
+    """Name the taps that brought back more than they took."""
+    below = [(key[2], value) for key, value in sorted(sums.items(), key=lambda one: one[1]) if value < -0.005]
+    more = f" and {len(below) - MOST_NOTES} more" if len(below) > MOST_NOTES else ""
+    return (": " if below else "") + ", ".join(f"{tap} {value:.2f}" for tap, value in below[:MOST_NOTES]) + more
 
 
 def _lost_in_words(whole: Sequence[Row], panels: int) -> str:

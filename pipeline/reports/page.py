@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -41,6 +42,7 @@ from pipeline.reports.reading import (
     records_of,
     rows_of,
     text_of,
+    told_of_both,
 )
 from pipeline.reports.reading import metric_id as metric_id
 from pipeline.store import canonical_json
@@ -79,6 +81,8 @@ class Measures(NamedTuple):
     golden_set: str
     engine: str
     sentence: str
+    of_both: str
+    """What both gradings come to over the items that count under both; empty where these are all."""
     ids: tuple[tuple[str, str], ...]
     """The measures that the sentence is made from, each with its id; empty where it was not computed."""
     label: str
@@ -292,6 +296,7 @@ def _measures(feed: Feed) -> list[Measures]:
             golden_set=golden_set,
             engine=engine,
             sentence=_sentence(feed, golden_set, engine),
+            of_both=_of_both(feed, golden_set, engine),
             ids=tuple(
                 (metric, cell_of(feed.metric(golden_set, engine, "row", metric)).id) for metric in ("hit@10", "hit@1")
             ),
@@ -324,6 +329,26 @@ def _sentence(feed: Feed, golden_set: str, engine: str) -> str:
         f"Of {scored:,} answerable questions, {ten:.0%} find a right skill in the first ten, "
         f"and {one:.0%} have it in first place."
     )
+
+
+def _of_both(feed: Feed, golden_set: str, engine: str) -> str:
+    of: dict[str, dict[str, Row]] = {"row": {}, "name": {}}
+    for item in feed.items:
+        if (item["golden_set"], item["engine"]) == (golden_set, engine) and item["scored"]:
+            of[text_of(item, "grading")][text_of(item, "query_id")] = item
+    both = sorted({*of["row"]} & {*of["name"]})
+    if not both or {*of["row"]} == {*of["name"]}:
+        return ""
+    values = [{metric: _mean_of(metric, [rows[one] for one in both]) for metric in HEADLINE} for rows in of.values()]
+    return told_of_both(len(both), values[0], values[1])
+
+
+def _mean_of(metric: str, items: Sequence[Row]) -> float | None:
+    values = [
+        number_of(each, "value") for item in items for each in records_of(item, "metrics") if each["metric"] == metric
+    ]
+    known = [value for value in values if value is not None]
+    return math.fsum(known) / len(known) if known else None
 
 
 def _unscored(feed: Feed) -> list[tuple[str, str, str, int]]:

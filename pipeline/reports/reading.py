@@ -11,7 +11,7 @@ from pydantic import JsonValue
 from pipeline.checks.known import KNOWN_ITEM_ROWS
 from pipeline.errors import MissingArtifact
 from pipeline.errors import counted as counted
-from pipeline.falloff.rows import FALLOFF, FALLOFF_SUMMARIES
+from pipeline.falloff.rows import FALLOFF, FALLOFF_FITS, FALLOFF_SUMMARIES
 from pipeline.scoring.near import NEAR_METRICS
 from pipeline.scoring.outcomes import JUDGED_METRICS
 from pipeline.scoring.policies import ABSTENTION
@@ -87,9 +87,20 @@ def metric_digest(row: Mapping[str, object]) -> str:
     return hashlib.sha256(key.encode("utf-8")).hexdigest()
 
 
+def told_of_both(n: int, pinned: Mapping[str, float | None], by_name: Mapping[str, float | None]) -> str:
+    """Say what two gradings come to over the ``n`` items that count under both, where they have different ones."""
+    values = ((metric, *(_short(of[metric]) for of in (pinned, by_name))) for metric in HEADLINE)
+    told = ", ".join(f"{metric} {first} and {second}" for metric, first, second in values)
+    return f"over the {counted(n, 'question')} that {'has' if n == 1 else 'have'} both, as pinned and by name: {told}"
+
+
+def _short(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.4f}"
+
+
 FIGURES = {
     table.name: table.key
-    for table in (FALLOFF, FALLOFF_SUMMARIES, NEAR_METRICS, KNOWN_ITEM_ROWS, ABSTENTION, JUDGED_METRICS)
+    for table in (FALLOFF, FALLOFF_FITS, FALLOFF_SUMMARIES, NEAR_METRICS, KNOWN_ITEM_ROWS, ABSTENTION, JUDGED_METRICS)
 }
 """Tables beside ``metrics`` whose rows have ids, and the columns that tell their rows apart."""
 DRAWN_KINDS = ("random", "entries")

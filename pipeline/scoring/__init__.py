@@ -9,7 +9,7 @@ from typing import Literal
 
 from pipeline.store import Stage
 
-SCORE = Stage("score", 7)
+SCORE = Stage("score", 8)
 
 Signal = Literal["top_score", "reached", "gap"]
 """What tells whether to answer: see `pipeline.scoring.signals`."""

@@ -33,6 +33,7 @@ from pipeline.scoring.means import (
     reason,
     score_item,
 )
+from pipeline.scoring.measures import mean
 from pipeline.scoring.near import NEAR_METRICS, NO_COPIES, Copies, joined_classes, near_metric_rows
 from pipeline.scoring.outcomes import JUDGED_METRICS, OUTCOMES, SOURCE_FILTERS, outcomes
 from pipeline.scoring.outcomes import Ranked as RankedItem
@@ -68,6 +69,8 @@ class Scored:
     abstention: pa.Table
     judged_metrics: pa.Table
     headline: tuple[MetricRow, ...]
+    both: Mapping[Grading, Sequence[ItemScore]]
+    """The items that count under both gradings; none where they are the same items anyway."""
     answers: Answered
 
     def table(self, table: Table) -> pa.Table:
@@ -91,6 +94,12 @@ class Scored:
             "values": {metric: rows[metric].value for metric in HEADLINE},
             "n_items": first.n_items - first.n_null,
             "label": first.label,
+            "n_both": len(self.both[grading]),
+            "over_both": {
+                str(measure): number(mean(score.values[measure] for score in self.both[grading]).value)
+                for measure in PUBLISHED
+                if str(measure) in HEADLINE and self.both[grading]
+            },
         }
 
 
@@ -187,8 +196,16 @@ def score_run(
         ABSTENTION.from_rows(ended.abstention),
         JUDGED_METRICS.from_rows(ended.metrics),
         tuple(row for row in means if row.facet == "all" and row.treatment == TREATMENT and row.metric in HEADLINE),
+        _over_both(scores),
         ended.in_short(run, deciding),
     )
+
+
+def _over_both(scores: Mapping[Grading, Sequence[ItemScore]]) -> dict[Grading, list[ItemScore]]:
+    """Return the items that count under both gradings; none where the gradings have the same items."""
+    counting = [{one.item.query_id for one in of_one if one.reason is None} for of_one in scores.values()]
+    both = set.intersection(*counting) if counting[0] != counting[1] else set()
+    return {grading: [one for one in of_one if one.item.query_id in both] for grading, of_one in scores.items()}
 
 
 def _taps_of_judged(entries: pa.Table, grades: Grades) -> dict[str, set[str]]:

@@ -1,6 +1,8 @@
+import math
 import re
 import unicodedata
 from collections.abc import Callable
+from itertools import pairwise
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
@@ -13,6 +15,7 @@ from pipeline.reports.charts import (
     NARROW,
     PALE,
     PALETTE,
+    PARTS,
     SVG,
     WIDE,
     Bar,
@@ -222,6 +225,19 @@ def test_series_differ_in_colour_and_in_shape() -> None:
     svg = drawn(dots([estimate(series=name, tip=name) for name in names], "mean"), "").wide
     found = [marks_with(svg, name)[0].attrib for name in names]
     assert len({mark["fill"] for mark in found}) == len({mark["d"] for mark in found}) == 6
+
+
+def test_neighbouring_parts_of_bars_stay_apart_in_grey() -> None:
+    def lightness(colour: str) -> float:
+        shares = (int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5))
+        linear = [share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
+        return 116 * math.cbrt(0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]) - 16
+
+    first, second, third = (lightness(colour) for colour in PARTS[:3])
+    assert min(abs(first - second), abs(second - third), abs(first - third)) > 15
+    assert all(abs(lightness(one) - lightness(other)) > 4 for one, other in pairwise(PARTS))
+    svg = drawn(bars([Bar("", "row", part, 1, "2", part) for part in ("a", "b")], "entries"), "").wide
+    assert [marks_with(svg, part)[0].attrib["fill"] for part in ("a", "b")] == [*PARTS[:2]]
 
 
 def test_rows_keep_the_order_in_which_they_are_given() -> None:

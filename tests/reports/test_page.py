@@ -584,3 +584,16 @@ def test_a_table_that_is_cut_shows_it_by_a_shadow(several: str) -> None:
     assert re.search(r"\.scroll \{[^}]*var\(--shade\)[^}]*scroll;", several)
     shown = re.findall(r"<table", several)
     assert len(re.findall(r'<div class="scroll"[^>]*><table|<div class="scroll"[^>]*>\s*<table', several)) == len(shown)
+
+
+def test_where_the_gradings_have_other_questions_both_are_told_over_those_of_both(small_run: Tables) -> None:
+    said = "The two gradings do not have the same questions: over the "
+    items = small_run["items"].to_pylist()
+    by_name = next(item for item in items if item["grading"] == "name" and item["scored"])
+    by_name["scored"] = False
+    values = [[{"metric": metric, "value": 0.5, "reason": None} for metric in HEADLINE]] * len(items)
+    fewer = pa.Table.from_pylist(items, small_run["items"].schema).append_column("metrics", pa.array(values))
+    assert said not in render(small_run).html.decode()
+    page = render(small_run | {"items": fewer}).html.decode()
+    assert page.count(said) == 1
+    assert "both, as pinned and by name: recall@10 0.5000 and 0.5000, hit@1 0.5000 and 0.5000" in page

@@ -2,7 +2,7 @@ import json
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -339,3 +339,18 @@ def test_no_order_of_items_entries_hits_or_queries_changes_a_byte(chance: random
         resolve(golden(chance.sample(rows, len(rows))), shuffled(corpus())), shuffled(hits), shuffled(queries)
     )
     assert bytes_of(mixed) == bytes_of(plain)
+
+
+def test_where_two_gradings_have_other_items_the_facts_have_the_means_over_those_of_both(scored: Scored) -> None:
+    pinned, by_name = cast("list[dict[str, Any]]", scored.facts()["headline"])
+    assert (pinned["n_items"], by_name["n_items"]) == (4, 3)
+    assert pinned["n_both"] == by_name["n_both"] == 3
+    items = [row for row in scored.items.to_pylist() if row["grading"] == "row"]
+    values = [
+        value["value"]
+        for row in items
+        if row["query_id"] in ("names", "any", "lost")
+        for value in row["metrics"]
+        if value["metric"] == "recall@10"
+    ]
+    assert pinned["over_both"]["recall@10"] == pytest.approx(sum(values) / 3)
