@@ -1,4 +1,4 @@
-"""The failures of scored rankings, and what the queue knew of them when the run was made."""
+"""The failures of scored rankings, and what the queue said of them as of the position that the run names."""
 
 from __future__ import annotations
 
