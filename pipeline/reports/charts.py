@@ -19,7 +19,7 @@ Spec = dict[str, JsonValue]
 """A Vega-Lite specification, or a part of one."""
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-PARTS = ("#00588A", "#E69F00", "#D55E00", "#A6D8F5", "#009E73", "#CC79A7")
+PARTS = ("#00588A", "#E69F00", "#D55E00", "#A6D8F5", "#009E73", "#7A3E65")
 """Colours of the parts of bars: neighbours differ in lightness too, so that they stay apart in grey."""
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
 INK = "#1b1f24"
