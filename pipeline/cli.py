@@ -69,6 +69,7 @@ if TYPE_CHECKING:
 
     from pydantic import JsonValue
 
+    from pipeline.feedback.queue import Entered
     from pipeline.golden.items import GoldenSet
     from pipeline.store import Artifact
     from pipeline.taps.taplist import Tap
@@ -674,6 +675,11 @@ def qrels_conflicts(*, options: Options = Options()) -> None:
 FailureId = Annotated[str, Parameter(name="ID", help="Id of the failure, or its last digits.")]
 
 
+def _print_entered(options: Options, entered: Entered) -> None:
+    machine = entered.model_dump(mode="json", by_alias=True)
+    _print(options, machine, lambda: show_line(f"{entered.id} {entered.state}"))
+
+
 @feedback_app.command(name="fill")
 def feedback_fill(*, options: Options = Options()) -> None:
     """Enter the failures of the stored scores into the queue, as the night does.
@@ -731,7 +737,7 @@ def feedback_add(
 
     with _opened(options) as workspace:
         entered = add_miss(workspace, question, shown, wanted, golden_set)
-    _print(options, entered.model_dump(mode="json", by_alias=True), lambda: show_line(f"{entered.id} {entered.state}"))
+    _print_entered(options, entered)
 
 
 @feedback_app.command(name="correct")
@@ -752,7 +758,7 @@ def feedback_correct(
 
     with _opened(options) as workspace:
         entered = correct_failure(workspace, failure, text, cite, by, answerable=not no_answer)
-    _print(options, entered.model_dump(mode="json", by_alias=True), lambda: show_line(f"{entered.id} {entered.state}"))
+    _print_entered(options, entered)
 
 
 @feedback_app.command(name="reject")
@@ -771,7 +777,7 @@ def feedback_reject(
 
     with _opened(options) as workspace:
         entered = reject_failure(workspace, failure, by, why)
-    _print(options, entered.model_dump(mode="json", by_alias=True), lambda: show_line(f"{entered.id} {entered.state}"))
+    _print_entered(options, entered)
 
 
 @feedback_app.command(name="triage")
@@ -790,7 +796,7 @@ def feedback_triage(
 
     with _opened(options) as workspace:
         entered = triage_failure(workspace, failure, by, note)
-    _print(options, entered.model_dump(mode="json", by_alias=True), lambda: show_line(f"{entered.id} {entered.state}"))
+    _print_entered(options, entered)
 
 
 @feedback_app.command(name="promote")

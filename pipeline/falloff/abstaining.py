@@ -12,7 +12,7 @@ one without: in each draw a pair counts as often as both of its clusters were dr
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -115,7 +115,8 @@ def abstention_points(
         deciding: the signal that the threshold is on; where the engine lacks it, every hit is an answer.
         seed: of the draws of clusters.
     """
-    lacking = _lacking(curves.firsts)
+    signals = _signals(curves.firsts)
+    lacking = _lacking(signals)
     columns = Columns(
         ["qrels"] * len(ABSTAINING),
         [TREATMENT] * len(ABSTAINING),
@@ -124,7 +125,7 @@ def abstention_points(
         [int((~known.counts).sum())] * len(ABSTAINING),
         [*OF_ITEMS.values(), *(NO_BOUND if signal in lacking else NO_PAIR for signal in OF_PAIRS.values())],
     )
-    values, pairs = _measured(known, curves, deciding)
+    values, pairs = _measured(known, curves.firsts, signals, lacking, deciding)
     parts = [
         point_rows(
             named, curves, part, columns, _estimates(asked, known, values, pairs, part, seed), len(known.counts), seed
@@ -153,14 +154,19 @@ def _signals(firsts: Firsts) -> dict[Signal, NDArray[np.float64]]:
         return {"top_score": firsts.scores, "reached": firsts.scores / firsts.reach, "gap": gap}
 
 
-def _lacking(firsts: Firsts) -> set[Signal]:
+def _lacking(signals: Mapping[Signal, NDArray[np.float64]]) -> set[Signal]:
     """Return the signals that have no value though there is a hit."""
-    return {signal for signal, of in _signals(firsts).items() if (np.isnan(of) & ~np.isnan(firsts.scores)).any()}
+    return {signal for signal, of in signals.items() if (np.isnan(of) & ~np.isnan(signals["top_score"])).any()}
 
 
-def _measured(known: Judged, curves: Curves, deciding: Signal) -> tuple[NDArray[np.float64], list[_Pairs]]:
+def _measured(
+    known: Judged,
+    firsts: Firsts,
+    signals: Mapping[Signal, NDArray[np.float64]],
+    lacking: Collection[Signal],
+    deciding: Signal,
+) -> tuple[NDArray[np.float64], list[_Pairs]]:
     """Return the value of each item in each subset, (O, S, Q, C), and what is over pairs."""
-    firsts, signals, lacking = curves.firsts, _signals(curves.firsts), _lacking(curves.firsts)
     at = np.arange(firsts.classes.shape[2])
     grades = np.where(
         firsts.classes < 0, -1, known.grades[at, np.maximum(firsts.classes, 0)] if known.grades.size else -1
